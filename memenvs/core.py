@@ -19,8 +19,10 @@ from gymnasium.vector.utils import batch_space
 
 from memenvs.actions import check_actions, draw_actions
 from memenvs.checks import MAX_STEPS, check_int
+from memenvs.itineraries import check_episode, check_homes, check_itinerary, letter_number
 from memenvs.resets import SEED_LIMIT, split_options, split_seed
 from memenvs.task import (
+    LEG_START,
     ONE_RESET_OPTIONS,
     PHASE,
     BatchTask,
@@ -63,6 +65,10 @@ class TrialVectorEnv(VectorEnv):
             window of `gap` steps reaches from one episode into the next. Needs trials of several episodes.
         led: True moves the agent by drawn actions while it waits (`BatchTask.waits`) and ignores its own. So it cannot
             keep a note in its position or heading.
+        itinerary: Letters for the episodes of a trial, such as "AAABBBAAA": each stands for a layout, A for that of the
+            trial and the others for layouts in other homes, which are drawn with it. The trial ends after the last
+            letter, whatever `trial_episodes` and `trial_steps` are. None for trials in one layout.
+        leg_flag: True names the layout of each visit at its start, by the observation `leg_start`.
         autoreset_mode: Reaction to the end of an episode. "NextStep" (Gymnasium's default): the next step resets and
             ignores its action. "SameStep": the same step resets; the end is in `infos["final_obs"]` and
             `infos["final_info"]`. "Disabled": call `reset(options={"reset_mask": ...})`.
@@ -88,6 +94,7 @@ class TrialVectorEnv(VectorEnv):
     Observation:
         phase: With `gap` or `led`, beside the observations of the task: `Discrete(2)`; 0 where the next action is
             ignored, else 1. Tasks in which the agent first watches have this key too.
+        leg_start: With `leg_flag`: `Discrete`; in the first observation of a visit 1 for A, 2 for B and so on, else 0.
 
     Info:
         seed: Seed of the environment.
@@ -96,6 +103,8 @@ class TrialVectorEnv(VectorEnv):
         episode_index: Number of the episode in its trial.
         layout_id: Number of the layout.
         num_steps: Steps in this episode.
+        leg: Where there is an itinerary: number of the visit, from 0 on.
+        letter: Where there is an itinerary: letter of the layout that the episode is in; `layout_id` is that of A.
         is_success: `success` of the task, where it has one, under the name of Stable-Baselines3.
     """
 
@@ -111,6 +120,8 @@ class TrialVectorEnv(VectorEnv):
         max_episode_steps: int | None = None,
         gap: int = 0,
         led: bool = False,
+        itinerary: str | None = None,
+        leg_flag: bool = False,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         render_mode: str | None = None,
@@ -120,6 +131,9 @@ class TrialVectorEnv(VectorEnv):
         check_int("trial_episodes", trial_episodes, or_none=True)
         check_int("trial_steps", trial_steps, or_none=True)
         check_int("gap", gap, 0, MAX_STEPS)
+        check_itinerary(itinerary, leg_flag)
+        if itinerary is not None:
+            trial_episodes, trial_steps = len(itinerary), None
         check_int("max_episode_steps", max_episode_steps, gap + 1, or_none=True)
         if gap and trial_episodes == 1:
             raise ValueError(f"gap must be 0 with trials of one episode (trial_episodes=1), got {gap}")
@@ -137,7 +151,8 @@ class TrialVectorEnv(VectorEnv):
             kwargs["max_episode_steps"] = max_episode_steps - gap
         #: Settings of the task that were given.
         self.task_settings = dict(kwargs)
-        own_arguments = ("trial_episodes", "trial_steps", "max_episode_steps", "gap", "led", "render_mode")
+        limits = ("trial_episodes", "trial_steps", "max_episode_steps")
+        own_arguments = (*limits, "gap", "led", "itinerary", "leg_flag", "render_mode")
         self.task = make_task(task, num_envs, kwargs, own_arguments)
         if led and not defines(type(self.task), "waits"):
             name = type(self.task).__name__
@@ -146,6 +161,10 @@ class TrialVectorEnv(VectorEnv):
         self.trial_steps = trial_steps
         self.gap = int(gap)
         self.led = bool(led)
+        self.itinerary = itinerary
+        self.leg_flag = leg_flag
+        if itinerary is not None:
+            check_homes(itinerary, self.task.num_homes)
         self.max_episode_steps = self.task.max_episode_steps + gap if max_episode_steps is None else max_episode_steps
         self.render_mode = render_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
@@ -154,6 +173,8 @@ class TrialVectorEnv(VectorEnv):
         self._writes_phase = (self.gap > 0 or self.led) and PHASE not in space.spaces
         if self._writes_phase:
             space = gym.spaces.Dict({**space.spaces, PHASE: gym.spaces.Discrete(2)})
+        if itinerary is not None and leg_flag:
+            space = gym.spaces.Dict({**space.spaces, LEG_START: gym.spaces.Discrete(2 + letter_number(max(itinerary)))})
         self._space = self.single_observation_space = space
         self.single_action_space = self.task.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -163,6 +184,9 @@ class TrialVectorEnv(VectorEnv):
         self._blank = {key: blank_value(inner) for key, inner in space.spaces.items()}
         self._buffer_index = 0
         self._trials = Trials(num_envs)
+        self._letters = np.array([letter_number(letter) for letter in itinerary or "A"], np.int64)  # of each episode
+        self._begins_leg = np.diff(self._letters, prepend=-1) != 0  # of each episode
+        self._letter = np.full(num_envs, -1)  # the one whose layout the task has; -1 for none
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
         # Options of the latest explicit reset that apply to the autoresets after it.
         self._persistent_options: list[dict[str, Any]] = [{} for _ in range(num_envs)]
@@ -342,10 +366,17 @@ class TrialVectorEnv(VectorEnv):
         trials = self._trials
         layout = persistent.get("layout")
         begins_trial = trials.begins_trial(i, self.trial_episodes, options, layout)
+        if self.itinerary is not None:
+            check_episode(options.get("episode_index"), self.itinerary)
         if begins_trial:
-            rng = trials.begin_trial(i, options.get("trial"), layout, self.task.num_layouts)
-            self.task.begin_trial(i, int(trials.layout[i]), rng)
+            trials.begin_trial(i, options.get("trial"), layout, self.task.num_layouts)
+            self._letter[i] = -1
         rng = trials.begin_episode(i, options.get("episode_index"), is_first=begins_trial)
+        letter = self._letters[min(trials.episode[i], len(self._letters) - 1)]
+        if letter != self._letter[i]:
+            self._letter[i] = -1  # until the task is there
+            self.task.begin_trial(i, *trials.go_to(i, letter, self.task))
+            self._letter[i] = letter
         self._needs_reset[i] = False
         self.task.begin_episode(i, rng, {**persistent, "episode_index": int(trials.episode[i])})
         trials.is_due[i] = self.task.ends_trial(i)
@@ -388,6 +419,9 @@ class TrialVectorEnv(VectorEnv):
         if self._writes_phase:
             ignores = in_gap | self._is_led() if self.led else in_gap
             out[PHASE][env_mask] = ~ignores[env_mask]
+        if self.leg_flag:
+            begins = self._begins_leg[self._trials.episode] & (self._trials.episode_steps == 0)
+            out[LEG_START][env_mask] = np.where(begins, 1 + self._letters[self._trials.episode], 0)[env_mask]
 
     def _final_observations(self, done: np.ndarray) -> np.ndarray:
         """Object array, (N,); the last observation of every episode that ended, None elsewhere."""
@@ -404,6 +438,9 @@ class TrialVectorEnv(VectorEnv):
         values = {**self._trials.info(), **task_info}
         if "success" in task_info:
             values["is_success"] = task_info["success"]  # the key of Stable-Baselines3
+        if self.itinerary is not None:
+            values["leg"] = self._begins_leg.cumsum()[self._trials.episode] - 1
+            values["letter"] = np.array([*self.itinerary], object)[self._trials.episode]
         info: dict[str, Any] = {}
         for key, value in values.items():
             info[key] = value.copy()

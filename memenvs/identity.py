@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 #: Settings that do not change what an episode needs: which episodes there are, and how fast they are drawn.
 FREE_SETTINGS = ("split", "threads")
 #: Settings of the trial layer, with the values that they have where they are not given.
-TRIAL_SETTINGS: Mapping[str, Any] = {"trial_episodes": None, "trial_steps": None, "gap": 0, "led": False}
+TRIAL_SETTINGS: Mapping[str, Any] = {
+    "trial_episodes": None,
+    "trial_steps": None,
+    "gap": 0,
+    "led": False,
+    "itinerary": None,
+    "leg_flag": False,
+}
 
 
 def row_of(env: TrialVectorEnv) -> EnvironmentSpec | None:

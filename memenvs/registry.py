@@ -105,6 +105,18 @@ TINY = {
 #: Settings of Roaming, Coverage and Search that a laptop learns in minutes, those of our results.
 SMALL_HOME = {"world": "suncg_style", "max_episode_steps": 200, "obs_mode": "scan"}
 
+#: Settings of ExtObjNav that a laptop learns in an hour.
+SMALL_OBJECTNAV = {
+    "obs_mode": "symbolic",
+    "rooms": (3, 4),
+    "num_objects": (2, 2),
+    "categories": ("013_apple", "017_orange"),
+    "turn_deg": 45.0,
+    "compass": True,
+    "gps_frame": "layout",
+    "max_episode_steps": 64,
+}
+
 #: Rules of tasks with several ids.
 DARKROOM_RULES = {
     "memoryless": "memenvs.darkroom.scripted_sweep:Sweep",
@@ -165,18 +177,39 @@ ENVIRONMENTS = (
         score_key="success",
         oracle_at_least=0.8,
         random_below=0.15,
-        defaults={
-            "trial_steps": 1024,
-            "obs_mode": "symbolic",
-            "rooms": (3, 4),
-            "num_objects": (2, 2),
-            "categories": ("013_apple", "017_orange"),
-            "turn_deg": 45.0,
-            "compass": True,
-            "gps_frame": "layout",
-            "max_episode_steps": 64,
-        },
+        defaults={"trial_steps": 1024, **SMALL_OBJECTNAV},
         policies=FINDERS,
+    ),
+    *(
+        EnvironmentSpec(
+            name=f"ExtObjNav-{name}-v0",
+            task="memenvs.objectnav.env:ExtObjNav",
+            family="objectnav",
+            remembers=remembers,
+            score_key="success",
+            oracle_at_least=0.8,
+            random_below=0.15,
+            defaults={**settings, **SMALL_OBJECTNAV},
+            policies={
+                **FINDERS,
+                "window16": "memenvs.objectnav.scripted_finder:WindowFinder",
+                "ideal": f"memenvs.objectnav.scripted_finder:{ideal}",
+            },
+        )
+        for name, ideal, remembers, settings in (
+            (
+                "Moves",
+                "Finder",
+                "where fruits were seen last in the same small home, and that they may be elsewhere by now",
+                {"trial_steps": 1024, "moves": 0.3},
+            ),
+            (
+                "Itinerary",
+                "Traveller",
+                "where fruits were seen in a small home, over a stay in another one",
+                {"trial_episodes": 15, "itinerary": "AAAAAABBBBBBAAA", "leg_flag": True},
+            ),
+        )
     ),
     *(
         EnvironmentSpec(
@@ -219,6 +252,17 @@ ENVIRONMENTS = (
         oracle_at_least=16.0,
         random_below=3.0,
         defaults={"trial_episodes": 10, "gap": 20, "size": 5, "max_episode_steps": 40},
+        policies=DARKROOM_RULES,
+    ),
+    EnvironmentSpec(
+        name="Darkroom-Moves-v0",
+        task="memenvs.darkroom.env:Darkroom",
+        family="darkroom",
+        remembers="the cell that gave reward last, over a blank gap, and that it may be another one by now",
+        score_key="return",
+        oracle_at_least=16.0,
+        random_below=3.0,
+        defaults={"trial_episodes": 10, "gap": 20, "size": 5, "max_episode_steps": 40, "moves": 0.3},
         policies=DARKROOM_RULES,
     ),
     *(

@@ -29,6 +29,8 @@ ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 TRIAL_OPTIONS = (*ONE_RESET_OPTIONS, "layout")
 #: Observation that is 0 where the next action is ignored: while the agent watches, in a gap, or where it is led.
 PHASE = "phase"
+#: Observation that names the layout where a visit of an itinerary begins: 1 for A, 2 for B and so on; else 0.
+LEG_START = "leg_start"
 #: Arguments of `TrialEnv` and `TrialVectorEnv` that never reach a task.
 ENVIRONMENT_ARGUMENTS = (
     "task",
@@ -37,6 +39,8 @@ ENVIRONMENT_ARGUMENTS = (
     "trial_steps",
     "gap",
     "led",
+    "itinerary",
+    "leg_flag",
     "autoreset_mode",
     "copy",
     "render_mode",
@@ -49,6 +53,7 @@ NON_METRIC_KEYS = frozenset(
         "seed",
         "trial_start",
         "episode_index",
+        "leg",
         "place",
         "collision",
         "is_success",
@@ -225,6 +230,18 @@ class BatchTask(ABC):
         Then the setting `led` moves the agent there (`TrialVectorEnv`).
         """
         return None
+
+    def home_of(self, layout: int) -> int:
+        """Return the number of the home that a layout is in, which other layouts may share.
+
+        The letters of an itinerary stand for layouts in different homes. By default each layout is a home of its own.
+        """
+        return layout
+
+    @property
+    def num_homes(self) -> int:
+        """Number of different homes of the layouts; see `home_of`."""
+        return self.num_layouts
 
     @property
     def num_places(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memenvs.task import Options
+from memenvs.task import BatchTask, Options
 
 #: Keeps the generator of led motions apart from that of the episode.
 _MOTIONS = 1
@@ -68,25 +68,45 @@ class Trials:
         is_over = max_episodes is not None and self.episode[i] + 1 >= max_episodes
         return bool(self.is_due[i] or is_over or layout_changes or is_requested)
 
-    def begin_trial(self, i: int, trial: int | None, layout: int | None, num_layouts: int) -> np.random.Generator:
-        """Begin a trial of environment `i`.
+    def begin_trial(self, i: int, trial: int | None, layout: int | None, num_layouts: int) -> None:
+        """Begin a trial of environment `i`; see `go_to` for its generator.
 
         Args:
             i: Index of the environment.
             trial: Its number; None for the one after the last.
             layout: Its layout; None to draw one.
             num_layouts: Layouts are drawn from 0 ... num_layouts - 1.
-
-        Returns:
-            Generator of the trial.
         """
         self.trial[i] = self.trial[i] + 1 if trial is None else trial
-        rng = np.random.default_rng([self.seed[i], self.trial[i], 0])
-        # Drawn even if not used, so that the option `layout` changes no other draw.
-        drawn_layout = int(rng.integers(num_layouts))
+        drawn_layout = int(np.random.default_rng([self.seed[i], self.trial[i], 0]).integers(num_layouts))
         self.layout[i] = drawn_layout if layout is None else layout
         self.episode[i] = self.trial_steps[i] = 0
-        return rng
+
+    def go_to(self, i: int, letter: int, task: BatchTask) -> tuple[int, np.random.Generator]:
+        """Find the layout of a letter of the itinerary in the present trial of environment `i`.
+
+        The letters have different homes, or different layouts where none is shared. A letter has the same layout
+        whatever the rest of the itinerary.
+
+        Args:
+            i: Index of the environment.
+            letter: Number of the letter; 0 is the layout of the trial.
+            task: Draws from its layouts.
+
+        Returns:
+            Number of the layout, and the generator of the trial there, the same at each visit.
+        """
+        homes: set[int] = set()
+        for number in range(letter + 1):
+            rng = np.random.default_rng([self.seed[i], self.trial[i], 0, *([number] if number else [])])
+            # Drawn even if not used, so that the option `layout` changes no other draw.
+            layout = int(rng.integers(task.num_layouts))
+            if number == 0:
+                layout = int(self.layout[i])
+            while task.home_of(layout) in homes:
+                layout = int(rng.integers(task.num_layouts))
+            homes.add(task.home_of(layout))
+        return layout, rng
 
     def begin_episode(self, i: int, episode: int | None, *, is_first: bool) -> np.random.Generator:
         """Begin an episode of environment `i`.

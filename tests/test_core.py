@@ -427,7 +427,7 @@ def test_load_task():
     assert load_task(Corridor) is Corridor
     assert load_task("memenvs.darkroom.env:Darkroom").__name__ == "Darkroom"
     assert setting_names(Corridor) == []
-    assert setting_names("memenvs.darkroom.env:Darkroom") == ["split", "size", "max_episode_steps"]
+    assert setting_names("memenvs.darkroom.env:Darkroom") == ["split", "size", "moves", "max_episode_steps"]
     assert make_task("memenvs.darkroom.env:Darkroom", 2, {"size": 3}).num_envs == 2
     with pytest.raises(TypeError, match=r"'sise'; did you mean 'size'\? Choose from \['cells', .*'split'\]"):
         make_task("memenvs.darkroom.env:Darkroom", 2, {"size": 3, "sise": 3}, ("cells",))

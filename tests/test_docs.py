@@ -155,11 +155,13 @@ def test_the_page_of_an_environment_is_complete_and_true(spec):
     env = TrialEnv(spec.task, **spec.defaults)
     info = env.reset(seed=0)[1]
     common = {"seed", "trial_id", "trial_start", "episode_index", "layout_id", "num_steps", "is_success"}
+    common |= {"leg", "letter"}  # of itineraries
     documented = items(sections["Info"])
     assert info.keys() - common <= documented.keys()
     optional = {key for key, text in documented.items() if "where " in text.lower()}  # in some settings or tasks only
     assert documented.keys() - optional <= info.keys()
     of_layer = {"phase"} if {"gap", "led"} & spec.defaults.keys() else set()
+    of_layer |= {"leg_start"} if "leg_flag" in spec.defaults else set()
     assert env.observation_space.spaces.keys() - of_layer <= items(sections["Observation"]).keys()
     assert items(sections["Options"]).keys() == set(task.option_names)
     for name in re.findall(r"(\w+)=", sections.get("Variants", "")):

@@ -7,7 +7,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from memenvs.agents.experiments.config import TEST_SET_FILES, RunConfig, difference, read_config
+from memenvs.agents.experiments.config import ITINERARY_FILES, TEST_SET_FILES, RunConfig, difference, read_config
+from memenvs.agents.experiments.itinerary import score_texts
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.cli.common import (
     merge_settings,
@@ -27,6 +28,8 @@ folder RUN: folder of the run
     is evaluated then
 --test_set NAME: play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID),
     with its settings but for what the run observes; test_set_NAME.json is written, which the report shows
+--itinerary LETTERS: trials that lead to other homes and back, such as AAAAAABBBBBBAAA, with the run's other settings;
+    itinerary_LETTERS.json is written, which the report shows
 --env_kwargs/--eval_kwargs JSON: changes to the run's eval_kwargs, with --name
 
 Other environments than the preset's: --name procthor --env_kwargs.world procthor --env_kwargs.split all
@@ -43,23 +46,25 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Evaluate a run, in other environments if the arguments change its `eval_kwargs`."""
     config = read_config(arguments.folder)
     if not config.kind.acts:
-        for option in ("steps", "checkpoint", "demonstrations", "test_set"):
+        for option in ("steps", "checkpoint", "demonstrations", "test_set", "itinerary"):
             if getattr(arguments, option):
                 raise ValueError(f"--{option} is for agents that act; {arguments.folder} learns to predict")
     changed = parse_settings(arguments.settings)
     eval_kwargs = merge_settings(config.eval_kwargs, changed) if changed else None
     if arguments.test_set is not None and (arguments.steps or arguments.trials or arguments.demonstrations):
         raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
+    if arguments.itinerary is not None and (arguments.steps or arguments.test_set or arguments.demonstrations):
+        raise ValueError("--itinerary has trials of its own; leave out --steps, --test_set, --demonstrations")
     options = {"eval_steps": arguments.steps, "eval_trials": arguments.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in options.items() if value is not None}
     own_name = f"demonstrations_{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION
     if arguments.test_set is not None:
         own_name = f"{TEST_SET_FILES}{arguments.test_set}"
+    if arguments.itinerary is not None:
+        own_name = f"{ITINERARY_FILES}{arguments.itinerary}"
     name = arguments.name or own_name
     if name == OWN_EVALUATION != own_name:
-        raise ValueError(
-            f"{OWN_EVALUATION}.json has no demonstrations and no test set; leave out --name, or choose another"
-        )
+        raise ValueError(f"{OWN_EVALUATION}.json is for the run's own trials; leave out --name, or choose another")
     if arguments.test_set is not None:
         from memenvs.agents.experiments.evaluate import replaced_settings
         from memenvs.agents.experiments.trial_evaluator import free_settings
@@ -74,6 +79,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         config.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
     if name == own_name:
         _check_own_settings(name, config, changes)
+    if arguments.itinerary is not None:
+        changes["eval_kwargs"] = {**(eval_kwargs or config.eval_kwargs), "itinerary": arguments.itinerary}
+        config.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=changes["eval_kwargs"]))
 
     from memenvs.agents.experiments.directory import RunDirectory, best_checkpoint
 
@@ -122,6 +130,10 @@ def print_curves(evaluation: dict[str, Any], score: str) -> None:
         if demonstrated:
             print(f"{'oracle':10} {score}: {_early_and_later(demonstrated, 'demonstration')}")
         curve = data["metrics"].get(score, {"mean": []})["mean"]
+        if curve and "itinerary" in data:
+            for text in score_texts(data, score):
+                print(f"{name:10} {score}: {text}")
+            continue
         print(f"{name:10} {score}: {_early_and_later(curve, 'episode')}")
 
 

@@ -23,6 +23,7 @@ from memenvs.agents.experiments.evaluate import (
     make_evaluator,
     trained_policy,
 )
+from memenvs.agents.experiments.itinerary_report import add_itineraries
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
@@ -147,6 +148,7 @@ class AgentExperiment(Experiment):
     def add_to_report(self, report: Report, runs: Sequence[RunDirectory]) -> None:
         """Add learning curves, in-context curves and maps; see `Experiment.add_to_report`."""
         add_runs(report, runs)
+        add_itineraries(report, runs)
         add_test_sets(report, runs)
         add_demonstrations(report, runs)
         add_maps(report, runs)

@@ -170,6 +170,8 @@ CHECKPOINT = "checkpoint.zip"
 """Name of the latest checkpoint there."""
 TEST_SET_FILES = "test_set_"
 """Begins the names of files of evaluations on a test set."""
+ITINERARY_FILES = "itinerary_"
+"""Begins the names of files of evaluations with an itinerary that is not the run's own."""
 ACTING = (
     "n_envs",
     "eval_envs",

@@ -15,7 +15,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy, RulePolicy
 from memenvs.agents.experiments.report import image_png
-from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults, free_settings
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults, free_settings, itinerary_of
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.certificates.test_sets import find_test_set
@@ -122,6 +122,7 @@ def make_evaluator(
     maps: bool = False,
     demonstrations: int = 0,
     seed: int = 1,
+    fresh_visits: bool = False,
     test_set: str | None = None,
     keep_actions: bool = False,
 ) -> TrialEvaluator:
@@ -133,16 +134,17 @@ def make_evaluator(
         maps: Keep maps of an early and a late episode, where the environment is batch-native.
         demonstrations: Episodes of the oracle at the start of each trial.
         seed: Seed of the evaluation.
+        fresh_visits: As `TrialEvaluator`. With an itinerary trials are played whole, whatever `eval_steps` is.
         test_set: Name of a test set, to play in place of the run's evaluation trials.
         keep_actions: Keep all actions of a test set.
 
     Raises:
         ValueError: A setting is not possible in this environment, or it is not that of the test set.
     """
-    deterministic = config.kind.deterministic
+    played: dict[str, Any] = {"deterministic": config.kind.deterministic, "fresh_visits": fresh_visits}
     if test_set is not None:
         trials = find_test_set(config.env, test_set)
-        return TrialEvaluator(env, deterministic=deterministic, maps=maps, test_set=trials, keep_actions=keep_actions)
+        return TrialEvaluator(env, maps=maps, test_set=trials, keep_actions=keep_actions, **played)
     layouts = None
     if config.eval_all_layouts:
         count = count_layouts(env)
@@ -151,10 +153,10 @@ def make_evaluator(
         layouts = range(count)
     return TrialEvaluator(
         env,
-        config.eval_steps,
+        config.eval_steps if itinerary_of(env) is None else None,
         config.eval_trials,
         layouts=layouts,
-        deterministic=deterministic,
+        **played,
         maps=maps and isinstance(env, TrialVecEnv),
         demonstrations=demonstrations,
         seed=EVALUATION_SEED + seed,
@@ -259,7 +261,7 @@ def _play(
         if most_trials is not None:
             enough = max(most_trials, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
             config = replace(config, eval_trials=min(config.eval_trials, enough))
-        evaluator = make_evaluator(config, env, seed=seed, test_set=test_set, **options)
+        evaluator = make_evaluator(config, env, seed=seed, fresh_visits=True, test_set=test_set, **options)
         with progress_bar(f"playing {player}", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     finally:

@@ -68,7 +68,8 @@ def _read_policies(file: Path) -> Field:
     value = parse_json(file.read_bytes(), str(file))
     for policy in value.values() if isinstance(value, dict) else ():
         if isinstance(policy, dict):
-            policy |= {key: nan_for_null(policy[key]) for key in ("metrics", "demonstrations") if policy.get(key)}
+            parts = ("metrics", "demonstrations", "itinerary")
+            policy |= {key: nan_for_null(policy[key]) for key in parts if policy.get(key)}
     return Field(value, str(file))
 
 

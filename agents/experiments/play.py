@@ -219,7 +219,9 @@ def _trial_starts(env: VecEnv, episode_start: np.ndarray) -> np.ndarray | None:
     return episode_start & np.array([bool(info["trial_start"]) for info in infos])
 
 
-def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic: bool = False) -> Iterator[PlayedStep]:
+def play_trials(
+    policy: Policy, env: VecEnv, observation: Any, *, deterministic: bool = False, fresh_visits: bool = False
+) -> Iterator[PlayedStep]:
     """Let a policy act from a reset on until the caller stops iterating.
 
     The policy starts with an empty memory. If its `predict` has `trial_start`, it gets the starts of trials.
@@ -229,6 +231,7 @@ def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic:
         env: N environments that were just reset.
         observation: Observation of the reset.
         deterministic: Take the most likely actions instead of drawn ones.
+        fresh_visits: With an itinerary: the policy gets each visit as a trial of its own.
 
     Yields:
         Each step.
@@ -243,8 +246,13 @@ def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic:
     state = None
     episode_start = np.ones(env.num_envs, bool)
     takes_start = takes_trial_start(policy)
+    legs = np.zeros(env.num_envs, np.int64)  # number of the visit of each environment
     while True:
-        start_input = {"trial_start": _trial_starts(env, episode_start)} if takes_start else {}
+        trial_start = _trial_starts(env, episode_start)
+        if fresh_visits and trial_start is not None:
+            left, legs = legs, np.array([info.get("leg", 0) for info in env.unwrapped.reset_infos])
+            trial_start |= legs != left
+        start_input = {"trial_start": trial_start} if takes_start else {}
         actions, state = policy.predict(observation, state, episode_start, deterministic, **start_input)
         observation, rewards, episode_start, infos = env.step(actions)
         yield PlayedStep(actions, rewards, episode_start, infos, observation, state)

@@ -78,9 +78,9 @@ def add_runs(report: Report, runs: Runs) -> None:
     Raises:
         ValueError: An evaluation file cannot be read, or lacks the metric that the config's `score` names.
     """
-    evaluations = _evaluations(runs)
-    if evaluations:
-        _add_scores(report, evaluations, runs[0].config.score)
+    evaluations = evaluations_of(runs)
+    if evaluations and not any("itinerary" in data for seeds in evaluations.values() for data in seeds):
+        _add_scores(report, evaluations, runs[0].config.score)  # those of itineraries have a figure of their own
     _add_learning(report, runs)
 
 
@@ -93,13 +93,20 @@ def _grouped(runs: Runs) -> dict[str, list[RunDirectory]]:
     return {name: [by_path[folder] for folder in folders] for name, folders in groups.items()}
 
 
-def _evaluations(runs: Runs) -> dict[str, list[Evaluation]]:
-    """Name of a group or baseline -> evaluation of each seed; baselines once, from the first run that has them."""
+def evaluations_of(runs: Runs, file: str = "evaluation.json") -> dict[str, list[Evaluation]]:
+    """Read the evaluations of the seeds of each group, and of each baseline.
+
+    Those of a baseline are read once, from the first run that has them.
+
+    Args:
+        runs: Folders.
+        file: Name of the file in them.
+    """
     agents: dict[str, list[Evaluation]] = {}
     baselines: dict[str, list[Evaluation]] = {}
     for name, group in _grouped(runs).items():
         for run in group:
-            for policy, data in read_evaluation(run).items():
+            for policy, data in read_evaluation(run, file).items():
                 if policy in BASELINES:
                     baselines.setdefault(policy, [data])
                 else:
@@ -125,7 +132,7 @@ def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]],
         report.text("No episode has ended in every trial within the steps of the evaluation.")
         return
     width = 1 if max(lengths) <= MAX_EPISODES else -(-max(lengths) // BINS)
-    curves = {name: _score_curve(seeds, score, width) for name, seeds in evaluations.items()}
+    curves = {name: score_curve(seeds, score, width) for name, seeds in evaluations.items()}
     drawn = {name: curve for name, curve in curves.items() if len(curve.x)}
     single = max(lengths) == 1
     label = metric_label(score)
@@ -158,7 +165,7 @@ def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]],
         seeds = evaluations[name]
         last = [part[-1] for part in curve.parts] or [curve.mean[-1]]
         row = [name, *([len(seeds)] if several else []), sum(data["trials"] for data in seeds)]
-        row += [_with_interval(curve, 0), _with_interval(curve, -1)]
+        row += [with_interval(curve, 0), with_interval(curve, -1)]
         row += [interquartile_mean(np.array(last))] if several else []
         rows.append([*row, _num_episodes(seeds, score)])
     report.table([*header, "episodes"], rows)
@@ -169,8 +176,14 @@ def _num_episodes(seeds: Sequence[Evaluation], score: str) -> int:
     return min((len(data["metrics"].get(score, {"mean": []})["mean"]) for data in seeds), default=0)
 
 
-def _score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> IntervalCurve:
-    """A metric by episode, in means of `width` episodes, with its interval over seeds or, of one seed, over trials."""
+def score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> IntervalCurve:
+    """Compute a metric by episode, with its interval over seeds or, of one seed, over trials.
+
+    Args:
+        seeds: `TrialResults.to_json` of each seed.
+        score: Name of the metric.
+        width: Episodes of which each point is the mean.
+    """
     count = _num_episodes(seeds, score)
     starts = np.arange(0, count, width)
     if not count:
@@ -191,7 +204,8 @@ def _score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> Interva
     return IntervalCurve(x, values[0], values[0] - margin, values[0] + margin)
 
 
-def _with_interval(curve: IntervalCurve, i: int) -> str:
+def with_interval(curve: IntervalCurve, i: int) -> str:
+    """Format point `i` of a line with its interval; of two seeds, both values."""
     if 1 < len(curve.parts) < MIN_RUNS:
         return ", ".join(f"{part[i]:.3g}" for part in curve.parts)
     return f"{curve.mean[i]:.3g}" + (
@@ -201,7 +215,7 @@ def _with_interval(curve: IntervalCurve, i: int) -> str:
 
 def _interval_text(curve: IntervalCurve) -> str:
     if 1 < len(curve.parts) < MIN_RUNS:
-        return f", seeds: {_with_interval(curve, -1)}"
+        return f", seeds: {with_interval(curve, -1)}"
     return f", 95\u00a0%: {curve.low[-1]:.3g} to {curve.high[-1]:.3g}" if curve.low[-1] < curve.high[-1] else ""
 
 
@@ -213,8 +227,8 @@ def _add_metrics_table(report: Report, evaluations: Mapping[str, Sequence[Evalua
     if several:
         rows.insert(0, ["seeds", *map(len, evaluations.values())])
     for name in (score, *sorted(metrics - {score})):
-        curves = [_score_curve(seeds, name, 1) for seeds in evaluations.values()]
-        rows.append([metric_label(name), *(_with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
+        curves = [score_curve(seeds, name, 1) for seeds in evaluations.values()]
+        rows.append([metric_label(name), *(with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
         if several and name == score:
             parts = [np.array([part[0] for part in curve.parts] or curve.mean) for curve in curves]
             means = (interquartile_mean(values) if len(values) else "-" for values in parts)
@@ -281,7 +295,7 @@ def add_demonstrations(report: Report, runs: Runs) -> None:
 def _seed_means(values: np.ndarray) -> list[str]:
     """Mean over seeds and interval of each column of (seeds, columns); "-" where one has none."""
     means = IntervalCurve(np.zeros(0), *seed_interval(values), tuple(values))
-    return [_with_interval(means, i) if np.isfinite(means.mean[i]) else "-" for i in range(values.shape[1])]
+    return [with_interval(means, i) if np.isfinite(means.mean[i]) else "-" for i in range(values.shape[1])]
 
 
 def add_maps(report: Report, runs: Runs) -> None:
@@ -327,7 +341,7 @@ def add_predictions(report: Report, runs: Runs) -> None:
             else:
                 interval = IntervalCurve(np.zeros(1), *seed_interval(means[:, None]), tuple(means[:, None]))
             label, mean = metric_label(metric), interquartile_mean(means)
-            rows.append([name, who, label, len(seeds), _with_interval(interval, 0), mean, int(episodes.sum())])
+            rows.append([name, who, label, len(seeds), with_interval(interval, 0), mean, int(episodes.sum())])
             if metric in ANSWER_SCORES:
                 title = name if who == "agent" else f"{name}, {who}" if len(groups) > 1 else who
                 cards.append((title, f"{interval.mean[0]:.3g}", f"{label}{_interval_text(interval)}"))

@@ -13,13 +13,22 @@ import torch
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is_vecenv_wrapped
 
-from memenvs.agents.experiments.play import DemonstratedPolicy, Policy, play_trials, trial_options
+from memenvs.agents.experiments.itinerary import itinerary_scores
+from memenvs.agents.experiments.play import (
+    DemonstratedPolicy,
+    Policy,
+    play_trials,
+    takes_trial_start,
+    trial_options,
+)
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import OBSERVATION_ARGUMENTS, TrialVecEnv, make_vec_env
 from memenvs.certificates.test_sets import TrialSet, find_test_set, playable_test_set
 from memenvs.checks import check_int, choices_for
 from memenvs.core import TrialVectorEnv
 from memenvs.identity import changed_settings
+from memenvs.itineraries import visits
+from memenvs.progress import no_progress, part_of
 from memenvs.registry import find_environment
 from memenvs.resets import below_limit, stream_seed
 from memenvs.task import metric_values
@@ -64,6 +73,9 @@ class TrialResults:
         test_set: Test set of the trials; None for others.
         observed: Settings of what is observed that differ from those of the test set, name -> value.
         actions: Actions of each trial, (T,) or (T, A); empty if they are not kept.
+        itinerary: Letters of the episodes; None for trials in one layout.
+        fresh: As `metrics`, of the same trials with a memory that is emptied at each change of the layout; empty where
+            they were not played.
     """
 
     metrics: dict[str, np.ndarray]
@@ -74,6 +86,8 @@ class TrialResults:
     test_set: TrialSet | None = None
     observed: Mapping[str, Any] = field(default_factory=dict)
     actions: Sequence[np.ndarray] = ()
+    itinerary: str | None = None
+    fresh: dict[str, np.ndarray] = field(default_factory=dict)
 
     def trial_means(self, metric: str) -> np.ndarray:
         """Mean of a metric over the finished episodes of each trial with one, float64, (trials,)."""
@@ -117,7 +131,8 @@ class TrialResults:
     def __str__(self) -> str:
         """A table of means with their standard errors over trials: of the first episode, and of those after it.
 
-        Of a test set the score is marked, and the hash and what is observed otherwise are named.
+        With an itinerary it is a table by visit, and of what is lost by the changes. Of a test set the score is marked,
+        and the hash and what is observed otherwise are named.
         """
         title = f"{len(self.layouts)} trials"
         names, score, notes = sorted(self.metrics), None, []
@@ -131,21 +146,43 @@ class TrialResults:
         episodes = max((len(self.curve(name).mean) for name in names), default=0)
         if episodes == 0:
             return f"{title}, no episode has ended in all of them"
-        rows = [["", "episode 1", f"episodes 2 to {episodes}"]]
+        parts = {"episode 1": range(1), f"episodes 2 to {episodes}": range(1, episodes)}
+        if self.itinerary is not None:
+            parts = {
+                f"{visit.letter} {visit.episodes[0] + 1} to {visit.episodes[-1] + 1}": visit.episodes
+                for visit in visits(self.itinerary)
+            }
+        parts = {title: part for title, part in parts.items() if part and part[-1] < episodes}
+        lost = self.itinerary_scores(names[0])
+        rows = [["", *parts, *lost]]
         for name in names:
-            values = self.metrics[name][:, :episodes]
-            parts = values[:, 0], np.array([_mean(later) for later in values[:, 1:]])
+            means = [np.array([_mean(trial) for trial in self.metrics[name][:, part]]) for part in parts.values()]
+            values = [(_mean(part), _stderr(part)) for part in means] + [*self.itinerary_scores(name).values()]
             rows.append(
-                [name + " (score)" * (name == score), *(f"{_mean(part):.4g} +- {_stderr(part):.2g}" for part in parts)]
+                [name + " (score)" * (name == score), *(f"{mean:.4g} +- {error:.2g}" for mean, error in values)]
             )
-        width, columns = max(len(row[0]) for row in rows), 3 if episodes > 1 else 2
-        lines = [f"{row[0]:{width}}" + "".join(f"{cell:>20}" for cell in row[1:columns]) for row in rows]
+        width = max(len(row[0]) for row in rows)
+        lines = [f"{row[0]:{width}}" + "".join(f"{cell:>20}" for cell in row[1:]) for row in rows]
         return "\n".join([title, *lines, *notes])
 
+    def itinerary_scores(self, metric: str) -> dict[str, tuple[float, float]]:
+        """Compute what is lost by changes of the layout; empty without an itinerary.
+
+        Args:
+            metric: A key of `metrics`.
+
+        Returns:
+            Name -> mean and standard error over trials; see `memenvs.agents.experiments.itinerary.itinerary_scores`.
+        """
+        if self.itinerary is None:
+            return {}
+        scores = itinerary_scores(self.metrics[metric], self.fresh.get(metric), self.itinerary)
+        return {name: (_mean(values), _stderr(values)) for name, values in scores.items()}
+
     def to_json(self) -> dict[str, Any]:
-        """Convert to JSON data: each metric's complete curve and means of demonstrations."""
+        """Convert to JSON data: curves, means of demonstrations, scores of an itinerary."""
         curves = {name: self.curve(name) for name in sorted(self.metrics)}
-        return {
+        return self._itinerary_json() | {
             "trials": len(self.layouts),
             "layouts": len(np.unique(self.layouts)),
             "test_set": None if self.test_set is None else self.test_set.to_json(),
@@ -165,6 +202,22 @@ class TrialResults:
             },
         }
 
+    def _itinerary_json(self) -> dict[str, Any]:
+        """The part of `to_json` about the itinerary; empty without one."""
+        if self.itinerary is None:
+            return {}
+        metrics: dict[str, dict[str, Any]] = {}
+        for name in sorted(self.metrics):
+            scores = self.itinerary_scores(name)
+            metrics[name] = {key: {"mean": mean, "stderr": stderr} for key, (mean, stderr) in scores.items()}
+            if name in self.fresh:
+                episodes = self.fresh[name].T
+                metrics[name]["fresh"] = {
+                    "mean": [_mean(values) for values in episodes],
+                    "stderr": [_stderr(values) for values in episodes],
+                }
+        return {"itinerary": {"letters": self.itinerary, "metrics": metrics}}
+
 
 class TrialEvaluator:
     """Play trials of a fixed number of steps and keep the metrics of every finished episode.
@@ -174,6 +227,9 @@ class TrialEvaluator:
 
     With demonstrations the oracle acts in the first episodes of a trial; see `DemonstratedPolicy`.
 
+    With an itinerary all episodes of a trial are played. With `fresh_visits` the same trials are then played once more
+    by a policy whose memory is emptied at each change of the layout, to measure what the old memory costs.
+
     Difference from the paper:
         None in the protocol. Standard errors over trials come with others that are clustered by home, since trials in
         one home are correlated, also with other objects in it.
@@ -182,7 +238,7 @@ class TrialEvaluator:
         env: N environments. They play the trials in batches of N: one trial each, until all N have ended. The
             environments may end a trial before `n_steps`, for example after `trial_episodes`.
         n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1. None with
-            `test_set`.
+            `test_set`, or with an itinerary.
         n_trials: Trials to play, N at a time; >= 1. None with `test_set`.
         layouts: Layouts of the trials in order, cycled; None for those of the environment's own trials.
         deterministic: Take the most likely action instead of a sampled one.
@@ -192,6 +248,8 @@ class TrialEvaluator:
         seed: In environments without trials, trial k is the episode after a reset with
             `memenvs.resets.stream_seed(seed)` + k; >= 0. The trials of others follow from the seeds of the
             environments.
+        fresh_visits: With an itinerary: play the trials once more as above, if `predict` of the policy has an argument
+            `trial_start`. Without it no memory outlasts an episode.
         test_set: Name of a test set of the id (`memenvs test-set ID`), such as "v0", or the set: its trials are played,
             to their ends. The settings of the environments must be those of the test set, but for those that only
             change what is observed (`TrialSet.free_settings`).
@@ -218,15 +276,26 @@ class TrialEvaluator:
         maps: bool = False,
         demonstrations: int = 0,
         seed: int = 0,
+        fresh_visits: bool = False,
         test_set: str | TrialSet | None = None,
         keep_actions: bool = False,
     ) -> None:
+        #: Letters of the episodes of a trial; None for trials in one layout.
+        self.itinerary = itinerary_of(env)
         self.test_set = None if test_set is None else _check_test_set(env, test_set)
         if self.test_set is not None:
             for name, value in {"n_steps": n_steps, "n_trials": n_trials, "layouts": layouts}.items():
                 if value is not None:
                     raise ValueError(f"{name} must be None with a test_set, which has its own, got {value}")
             n_steps, n_trials = ENDLESS, self.test_set.trials
+        if self.itinerary is not None:
+            if n_steps not in (None, ENDLESS):
+                raise ValueError(
+                    f"n_steps must be None with an itinerary, whose trials are played whole, got {n_steps}"
+                )
+            if demonstrations:
+                raise ValueError(f"demonstrations must be 0 with an itinerary, got {demonstrations}")
+            n_steps = ENDLESS
         check_int("n_steps", n_steps)
         check_int("n_trials", n_trials)
         check_int("demonstrations", demonstrations, 0)
@@ -250,6 +319,7 @@ class TrialEvaluator:
         self.demonstrations = demonstrations
         self.seed = seed
         self.keep_actions = keep_actions
+        self.fresh_visits = fresh_visits
 
     def run(self, policy: Policy, progress: Callable[[float], None] | None = None) -> TrialResults:
         """Play all trials.
@@ -267,6 +337,16 @@ class TrialEvaluator:
             raise ValueError(
                 f"layouts must be None for an environment without trials, got {self.layouts} for {self.env.unwrapped}"
             )
+        if self.itinerary is None or not self.fresh_visits or not takes_trial_start(policy):
+            return self._play(policy, has_trials, False, progress)
+        carried = self._play(policy, has_trials, False, part_of(progress or no_progress, 0, 2))
+        fresh = self._play(policy, has_trials, True, part_of(progress or no_progress, 1, 2))
+        return replace(carried, fresh=fresh.metrics)
+
+    def _play(
+        self, policy: Policy, has_trials: bool, fresh_visits: bool, progress: Callable[[float], None] | None
+    ) -> TrialResults:
+        """Play all trials; with `fresh_visits` each visit of an itinerary begins with an empty memory."""
         episodes: list[list[dict[str, float]]] = []
         layouts: list[int] = []
         homes: list[str | None] = []
@@ -281,7 +361,9 @@ class TrialEvaluator:
                 self.env.set_options(trial_options(first, self.env.num_envs, self.layouts))
             else:
                 self.env.seed(stream_seed(self.seed) + first)
-            records, batch_layouts, batch_homes, maps, taken = self._play_batch(policy, first, has_trials, progress)
+            records, batch_layouts, batch_homes, maps, taken = self._play_batch(
+                policy, first, has_trials, fresh_visits, progress
+            )
             if progress is not None:
                 progress((first + count) / self.n_trials)
             episodes += records[:count]
@@ -303,6 +385,7 @@ class TrialEvaluator:
             self.test_set,
             {} if self.test_set is None else _observed(self.env, self.test_set),
             actions,
+            self.itinerary,
         )
 
     def _has_trials(self) -> bool:
@@ -313,7 +396,12 @@ class TrialEvaluator:
         return all("trial_start" in info for info in self.env.unwrapped.reset_infos)
 
     def _play_batch(
-        self, policy: Policy, first: int, has_trials: bool, progress: Callable[[float], None] | None
+        self,
+        policy: Policy,
+        first: int,
+        has_trials: bool,
+        fresh_visits: bool,
+        progress: Callable[[float], None] | None,
     ) -> tuple[list[list[dict[str, float]]], list[int], list[str | None], dict[str, np.ndarray], list[np.ndarray]]:
         """Play one trial in every environment; return metrics by episode, layouts, homes, maps and kept actions."""
         env = self.env
@@ -331,7 +419,8 @@ class TrialEvaluator:
         taken: list[list[np.ndarray]] = [[] for _ in range(count)]
         player = DemonstratedPolicy(policy, env)
         player.demonstrated[:] = self.demonstrations > 0
-        for step in play_trials(player, env, observation, deterministic=self.deterministic):
+        options = {"deterministic": self.deterministic, "fresh_visits": fresh_visits}
+        for step in play_trials(player, env, observation, **options):
             steps_left -= ~player.demonstrated  # 1 less where the policy itself has acted
             for i in np.flatnonzero(running).tolist() if self.keep_actions else ():
                 taken[i].append(step.actions[i])
@@ -442,7 +531,7 @@ def evaluate(
     if isinstance(acting, ActingPolicy):
         acting.check_env(env)
     with seeded_actions(acting, seed):
-        return TrialEvaluator(env, deterministic=deterministic, test_set=played).run(policy)
+        return TrialEvaluator(env, deterministic=deterministic, fresh_visits=True, test_set=played).run(policy)
 
 
 def with_records(env: gym.Env | VecEnv) -> VecEnv:
@@ -502,6 +591,12 @@ def _batch_of(env: VecEnv) -> TrialVectorEnv | None:
         return bare.env
     batch = bare.get_attr("batch", 0)[0] if bare.has_attr("batch") else None
     return batch if isinstance(batch, TrialVectorEnv) else None
+
+
+def itinerary_of(env: VecEnv) -> str | None:
+    """Return the itinerary of the trials of an environment; None for trials in one layout."""
+    batch = _batch_of(env)
+    return None if batch is None else batch.itinerary
 
 
 def _check_test_set(env: VecEnv, test_set: str | TrialSet) -> TrialSet:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from memenvs.checks import check_fields, check_int
+from memenvs.moves import check_moves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,16 +18,19 @@ class DarkroomConfig:
     Attributes:
         split: Goal cells: "train" (the first 80 % of the shuffled cells), "test" (the rest) or "all".
         size: Cells along each side; 2 to 1000.
+        moves: Probability that the goal changes to another one of the split between two episodes of a trial; 0 to 1.
         max_episode_steps: Horizon, steps; >= 1.
     """
 
     split: Literal["train", "test", "all"] = "train"
     size: int = 10
+    moves: float = 0.0
     max_episode_steps: int = 100
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_int("size", self.size, 2, 1000)
+        check_moves(self.moves)
         check_int("max_episode_steps", self.max_episode_steps)
 
 

@@ -12,7 +12,8 @@ from memenvs.task import PHASE, BatchTask, Observation
 class DarkroomExplorer(Rule):
     """Search cell after cell until there is reward, then go back to that cell.
 
-    In every later episode it goes straight there.
+    In every later episode it goes straight there. Where the goal is gone, as it may have moved between two episodes, it
+    searches on from there, first the cells in which it has not been in this episode.
 
     It searches the nearest cell in which no step has ended, of equally near ones that which `Sweep` visits first from
     here on. So with a memory of no use it does as `Sweep`. The first cell of an episode is searched by a step that
@@ -51,10 +52,15 @@ class DarkroomExplorer(Rule):
         is_blank = observation[PHASE] == 0 if PHASE in observation else np.zeros(len(cells), bool)
         rewarded = observation["previous_reward"][:, 0] > 0
         self._goal[rewarded] = cells[rewarded]
+        self._is_searched[rewarded] = False  # what it searches after this counts if the goal has gone
         self._age = np.where(rewarded, 0, self._age + 1)
         self._begins |= is_blank  # the first visible observation of an episode follows
         ended = np.flatnonzero(~self._begins)
         self._is_searched[ended, cells[ended, 0], cells[ended, 1]] = True
+        self._goal[~self._begins & ~rewarded & (cells == self._goal).all(1)] = -1
+        nowhere = self._is_searched.all((1, 2))  # it has moved to where it was not before
+        self._is_searched[nowhere] = False
+        self._is_searched[nowhere, cells[nowhere, 0], cells[nowhere, 1]] = True
         self._begins &= is_blank
 
     def choose(self, observation: Observation) -> np.ndarray:

@@ -71,7 +71,9 @@ class Explorer(MapRule):
     def _choose_way(self, targets: np.ndarray) -> np.ndarray:
         """Choose the way to the nearest target, float64 (N, T, 2), NaN for none; one that is shut in turns."""
         actions, reach = np.zeros(len(targets), np.int64), np.full(len(targets), _ARRIVAL - CELL)
-        own_map.choose_goals(self._maps, self._born, self._poses, targets, reach, TURN, actions, self._needed)
+        own_map.choose_goals(
+            self._maps, self._born, self._poses, targets, reach, TURN, self._born, actions, self._needed
+        )
         return np.where(actions < 0, LEFT, actions)
 
     def _depth(self, observation: Observation) -> np.ndarray:

@@ -251,6 +251,7 @@ def action_to_goal(
     targets: np.ndarray,
     reach: float,
     turn: float,
+    stale: int,
 ) -> tuple[int, int]:
     """Choose the first action of the way to the nearest goal of robot `i`.
 
@@ -267,6 +268,7 @@ def action_to_goal(
             the goals are all other cells.
         reach: m.
         turn: One turn of the robot, rad.
+        stale: Cells whose stamps in `done` are no newer are goals, too; `born` for none.
 
     Returns:
         The action, -1 if there is no way; and the length of the way in cells.
@@ -284,7 +286,7 @@ def action_to_goal(
             for j in range(1, width - 1):
                 a, b = low_row + k, low_column + j
                 free[k * width + j] = obstacles[a, b] <= born or maps.driven[i, a, b] > born
-                goals[k * width + j] = len(targets) == 0 and done[a, b] <= born
+                goals[k * width + j] = len(targets) == 0 and done[a, b] <= stale
         _mark_targets(goals, width, low_row, low_column, targets, reach)
         robot = (row - low_row) * width + column - low_column
         free[robot] = True
@@ -305,6 +307,7 @@ def choose_goals(
     targets: np.ndarray,
     reach: np.ndarray,
     turn: float,
+    stale: np.ndarray,
     actions: np.ndarray,
     needed: np.ndarray,
 ) -> None:
@@ -317,18 +320,22 @@ def choose_goals(
         targets: float64, (N, T, 2); m; NaN for none.
         reach: float64, (N,); see `action_to_goal`.
         turn: One turn, rad.
+        stale: int64, (N,); where nothing else is left, cells that were done up to these stamps are goals again; `born`
+            for none.
         actions: int64, (N,); filled; -1 where the robot is shut in on its map.
         needed: int64, (N,); filled with the oldest stamp that the way depends on, 0 for none.
     """
     for i in range(len(poses)):
         points = targets[i][np.isfinite(targets[i, :, 0])]
         done = maps.done[i]
-        action, length = action_to_goal(maps, i, born[i], poses[i], done, points, reach[i], turn)
+        action, length = action_to_goal(maps, i, born[i], poses[i], done, points, reach[i], turn, born[i])
         if action < 0 and len(points) > 0:
-            action, length = action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, turn)
+            action, length = action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, turn, born[i])
+        if action < 0 and stale[i] > born[i]:  # what was not there then may be there now
+            action, length = action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, turn, stale[i])
         if action < 0:  # nothing is left: be more thorough
             done = maps.passed[i]
-            action, length = action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, turn)
+            action, length = action_to_goal(maps, i, born[i], poses[i], done, points[:0], 0.0, turn, born[i])
         actions[i] = action
         needed[i] = oldest_within(done, born[i], poses[i], length)
 

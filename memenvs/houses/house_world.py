@@ -14,12 +14,13 @@ from memenvs.caches import RecentlyUsed
 from memenvs.houses.house import House, PlacedObject
 from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.navigation.viewpoints import find_viewpoints
+from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.interface import HomeRenderer, HomeScene
 from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import CAMERA_AHEAD, CAMERA_HEIGHT, Simulator
-from memenvs.houses.ycb import place_objects
+from memenvs.houses.ycb import move_object, place_objects
 
 #: Homes that each world keeps in memory; a home with its map takes 1 to 2 MB.
 CACHED_HOMES = 64
@@ -114,7 +115,18 @@ class HouseWorld(ABC):
         self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
     ) -> tuple[House, tuple[PlacedObject, ...]]:
         """Put small objects on the furniture of a house; see `memenvs.houses.ycb.place_objects`."""
-        return place_objects(house, rng, count_range=count_range, categories=categories)
+        return place_objects(house, rng, count_range, categories, self.object_models)
+
+    def move_object(
+        self, house: House, placed: tuple[PlacedObject, ...], k: int, rng: np.random.Generator
+    ) -> tuple[House, tuple[PlacedObject, ...]]:
+        """Put one of the small objects on other furniture; see `memenvs.houses.ycb.move_object`."""
+        return move_object(house, placed, k, rng, self.object_models)
+
+    @property
+    def object_models(self) -> Callable[[int], ObjectModel] | None:
+        """Function that makes the model of a category of small objects; None for our own models."""
+        return None
 
     def make_renderer(self, camera: Camera, num_envs: int, *, threads: int = 1) -> HomeRenderer:
         """Make a renderer of scenes of `Home.make_scene`."""

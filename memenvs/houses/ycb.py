@@ -92,9 +92,7 @@ def place_objects(
     if len(categories) == 0:
         raise ValueError("categories must not be empty")
     occupied: list[list[SurfaceFootprint]] = [[] for _ in house.receptacles]
-    builder = ShapeBuilder()
-    names = ["building"]
-    placed: list[PlacedObject] = []
+    stands: list[_Stand] = []
     for _ in range(int(rng.integers(count_range[0], count_range[1] + 1))):
         category = int(categories[int(rng.integers(len(categories)))])
         model = _model(category) if models is None else models(category)
@@ -106,18 +104,104 @@ def place_objects(
             if spot is None:
                 continue
             occupied[index].append(spot)
-            cos = float(np.cos(receptacle.yaw))  # surface -> house
-            sin = float(np.sin(receptacle.yaw))
-            x = receptacle.centre[0] + cos * spot.x - sin * spot.y
-            y = receptacle.centre[1] + sin * spot.x + cos * spot.y
-            z = receptacle.centre[2]
-            instance = len(house.instances) + len(placed)
-            yaw += receptacle.yaw
-            model.build(builder, names, (x, y), yaw, z)
-            placed.append(PlacedObject(category, (x, y, z + model.height / 2), yaw, instance, index))
+            stands.append(_Stand(category, *_to_house(receptacle, spot.x, spot.y), yaw + receptacle.yaw, index))
             break
-    first = len(house.instances)
-    instances = [f"{YCB_CLASSES[item.category]}|{first + k}" for k, item in enumerate(placed)]
+    return _with_objects(house, stands, models)
+
+
+def move_object(
+    house: House,
+    placed: Sequence[PlacedObject],
+    k: int,
+    rng: np.random.Generator,
+    models: Callable[[int], ObjectModel] | None = None,
+) -> tuple[House, tuple[PlacedObject, ...]]:
+    """Put an object of a house onto another surface, apart from those that stand there.
+
+    Args:
+        house: The house without the objects.
+        placed: The objects in it.
+        k: Number of the one that moves. If no place is free for it in many tries, it stays.
+        rng: Random generator.
+        models: As in `place_objects`.
+
+    Returns:
+        As `place_objects`, with the objects in the order of `placed`.
+
+    Raises:
+        ValueError: The house has a single receptacle.
+    """
+    check_two_receptacles(house)
+    stands = [_Stand(item.category, *item.position[:2], item.yaw, item.receptacle) for item in placed]
+    model = _model(placed[k].category) if models is None else models(placed[k].category)
+    for _ in range(_TRIES):
+        index = int(rng.integers(len(house.receptacles) - 1))
+        index += index >= placed[k].receptacle
+        receptacle = house.receptacles[index]
+        yaw = float(rng.uniform(0.0, 2 * np.pi))
+        occupied = [_footprint(receptacle, stand, models) for stand in stands if stand.receptacle == index]
+        spot = _draw_free_spot(rng, model, receptacle, yaw, occupied)
+        if spot is not None:
+            x, y = _to_house(receptacle, spot.x, spot.y)
+            stands[k] = _Stand(placed[k].category, x, y, yaw + receptacle.yaw, index)
+            break
+    return _with_objects(house, stands, models)
+
+
+def check_two_receptacles(house: House, moves: float = 1.0) -> None:
+    """Raise a ValueError if objects that move have a single receptacle."""
+    if moves and len(house.receptacles) < 2:
+        raise ValueError(
+            f"moves must be 0 in a home with fewer than two receptacles, got {moves} in {house.name!r}, which has "
+            f"{len(house.receptacles)}"
+        )
+
+
+class _Stand(NamedTuple):
+    """Place of an object in a house: category, centre (m), rotation (rad), and number of the receptacle."""
+
+    category: int
+    x: float
+    y: float
+    yaw: float
+    receptacle: int
+
+
+def _to_house(receptacle: Receptacle, x: float, y: float) -> tuple[float, float]:
+    """Convert a point of a surface, in its frame, to the house."""
+    cos, sin = float(np.cos(receptacle.yaw)), float(np.sin(receptacle.yaw))
+    return receptacle.centre[0] + cos * x - sin * y, receptacle.centre[1] + sin * x + cos * y
+
+
+def _footprint(receptacle: Receptacle, stand: _Stand, models: Callable[[int], ObjectModel] | None) -> SurfaceFootprint:
+    """Bounds of an object along the axes of the surface that it stands on."""
+    model = _model(stand.category) if models is None else models(stand.category)
+    cos, sin = np.cos(receptacle.yaw), np.sin(receptacle.yaw)
+    x, y = stand.x - receptacle.centre[0], stand.y - receptacle.centre[1]
+    return SurfaceFootprint(
+        float(cos * x + sin * y), float(cos * y - sin * x), *_half_sizes(model, stand.yaw - receptacle.yaw)
+    )
+
+
+def _half_sizes(model: ObjectModel, yaw: float) -> tuple[float, float]:
+    """Half the bounds of an object along the axes of a surface on which it is turned by `yaw` (rad)."""
+    cos, sin = abs(np.cos(yaw)), abs(np.sin(yaw))
+    return float(cos * model.width + sin * model.depth) / 2, float(sin * model.width + cos * model.depth) / 2
+
+
+def _with_objects(
+    house: House, stands: Sequence[_Stand], models: Callable[[int], ObjectModel] | None
+) -> tuple[House, tuple[PlacedObject, ...]]:
+    """Put objects into a house; see `place_objects`."""
+    builder, names, first = ShapeBuilder(), ["building"], len(house.instances)
+    placed: list[PlacedObject] = []
+    for stand in stands:
+        model = _model(stand.category) if models is None else models(stand.category)
+        z = house.receptacles[stand.receptacle].centre[2]
+        model.build(builder, names, (stand.x, stand.y), stand.yaw, z)
+        position = stand.x, stand.y, z + model.height / 2
+        placed.append(PlacedObject(stand.category, position, stand.yaw, first + len(placed), stand.receptacle))
+    instances = [f"{YCB_CLASSES[item.category]}|{item.instance}" for item in placed]
     return house.with_objects(builder.build(), instances, tuple(placed)), tuple(placed)
 
 
@@ -131,11 +215,7 @@ def _draw_free_spot(
     """Draw a place on a surface, in its frame; None if the object does not fit there."""
     if model.height > receptacle.clearance - _GAP:
         return None
-    # Bounds of the turned object along the axes of the surface
-    cos = abs(np.cos(yaw))
-    sin = abs(np.sin(yaw))
-    half_x = float(cos * model.width + sin * model.depth) / 2
-    half_y = float(sin * model.width + cos * model.depth) / 2
+    half_x, half_y = _half_sizes(model, yaw)
     slack_x = receptacle.half[0] - half_x - _GAP
     slack_y = receptacle.half[1] - half_y - _GAP
     if slack_x < 0.0 or slack_y < 0.0:

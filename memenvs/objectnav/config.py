@@ -12,6 +12,7 @@ from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.homes_config import HomesConfig, check_range
 from memenvs.houses.playable import HomeCheck
 from memenvs.houses.rendering.camera import Camera
+from memenvs.moves import check_moves
 from memenvs.objectnav.layout import LayoutCheck
 
 OBS_MODES = ("rgb", "symbolic")
@@ -40,6 +41,8 @@ class ExtObjNavConfig(HomesConfig):
             "layout" (the axes of the home, as in the paper's code).
         compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
         fixed_goal_per_trial: True gives all episodes of a trial the same goal.
+        moves: Probability that an object moves to another receptacle of the home between two episodes of a trial; 0 to
+            1. No observation shows it, and the oracle knows.
         layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
         max_episode_steps: Steps after which an episode is truncated; 1 to 1,000,000.
         threads: Rendering threads; 1 to 1024. Results do not depend on it.
@@ -58,6 +61,7 @@ class ExtObjNavConfig(HomesConfig):
     gps_frame: str = "trial"
     compass: bool = False
     fixed_goal_per_trial: bool = False
+    moves: float = 0.0
     layout_pool: int | None = None
     max_episode_steps: int = 500
     threads: int = 1
@@ -102,10 +106,11 @@ class ExtObjNavConfig(HomesConfig):
         check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS)
         check_int("threads", self.threads, at_most=MAX_THREADS)
         check_int("layout_pool", self.layout_pool, or_none=True)
+        check_moves(self.moves)
 
     def home_check(self) -> HomeCheck:
         """Return the check of whether an object can be seen in a home."""
-        return LayoutCheck(self.num_objects, self.categories)  # type: ignore[arg-type]
+        return LayoutCheck(self.num_objects, self.categories, self.moves)  # type: ignore[arg-type]
 
 
 def category_number(value: object, argument: str = "categories") -> int:

@@ -13,6 +13,7 @@ from memenvs.houses.house import House, PlacedObject
 from memenvs.houses.rendering.interface import HomeScene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import Home, HouseWorld
+from memenvs.houses.ycb import check_two_receptacles
 from memenvs.objectnav.robot import START_TILT_DEG, pitch_of, tilt
 
 #: Success test: an object is visible with at least this number of pixels in the 256 x 256 image.
@@ -42,13 +43,13 @@ class Layout:
         view_cells: int64, (M,); for each object, the one of its viewpoints from which it passed the success test.
 
     Attributes:
-        number, home_index, house: As given.
+        number, home_index, home, house, objects: As given.
         navmap: Map for navigation.
         scene: The house prepared for rendering.
         category: int64, (M,); index into `YCB_CLASSES`.
         position: float64, (M, 3); centre of each object's bounding box, m.
         instance: int64, (M,); instance id in images.
-        viewpoints: As given.
+        viewpoints, view_cells: As given.
         goals: int64, (G,), G >= 1; categories that can be goals, ascending.
         targets: Goal category -> positions of its objects, float64 (MAX_OBJECTS, 3), m, and their instance ids, int64
             (MAX_OBJECTS,). Rows beyond the number of objects are inf and -1.
@@ -66,6 +67,8 @@ class Layout:
     ) -> None:
         self.number = number
         self.home_index = home_index
+        self.home = home
+        self.objects = objects
         self.house = house
         self.navmap = home.navmap
         self.scene = home.make_scene(house)
@@ -75,7 +78,7 @@ class Layout:
         self.viewpoints = viewpoints
         self.goals = goal_categories(self.category)
         self.targets = {int(goal): self._targets(goal) for goal in self.goals}
-        self._view_cells = view_cells
+        self.view_cells = view_cells
         # Distance fields are computed when first needed.
         self._fields: dict[int, np.ndarray] = {}
         self._goal_points: dict[int, np.ndarray] = {}
@@ -113,7 +116,7 @@ class Layout:
     def view_cell_distance_field(self, k: int) -> np.ndarray:
         """Return the distance field of the view cell of object `k`, float32 (H * W,), m."""
         if k not in self._view_cell_fields:
-            self._view_cell_fields[k] = self.navmap.distance_field(self._view_cells[k : k + 1])
+            self._view_cell_fields[k] = self.navmap.distance_field(self.view_cells[k : k + 1])
         return self._view_cell_fields[k]
 
     def __getstate__(self) -> dict[str, object]:
@@ -151,6 +154,7 @@ def make_layout(
     categories: tuple[int, ...],
     counter: PixelCounter,
     home_index: int | None = None,
+    moves: float = 0.0,
 ) -> Layout:
     """Place objects in a home, and keep those that are visible.
 
@@ -163,9 +167,11 @@ def make_layout(
         categories: Categories to place, indices into `YCB_CLASSES`.
         counter: Counts the pixels of objects, for the success test.
         home_index: Number of the home in its world; None for `number` modulo the number of homes.
+        moves: Probability with which its objects will move; see `move_objects`.
 
     Raises:
-        ValueError: The home cannot be made or has no receptacles, or in no attempt a category can be a goal.
+        ValueError: The home cannot be made or has no receptacles, or a single one for objects that move, or in no
+            attempt a category can be a goal.
 
     Source:
         ReLIC, building a layout: 30 to 40 objects on random surfaces; an object stays if a robot in front of it passes
@@ -173,6 +179,7 @@ def make_layout(
     """
     home_index = number % len(world) if home_index is None else home_index
     home = world.home(home_index)
+    check_two_receptacles(home.house, moves)
     for house, placed in _placements(world, home, number, count_range, categories):
         viewpoints = [home.find_viewpoints(house, item) for item in placed]
         view_cells = _find_view_cells(home, home.make_scene(house), placed, viewpoints, counter)
@@ -189,6 +196,43 @@ def make_layout(
     )
 
 
+def move_objects(
+    layout: Layout, rng: np.random.Generator, *, world: HouseWorld, moves: float, counter: PixelCounter
+) -> Layout:
+    """Move objects of a layout to other receptacles of the home, each with a probability.
+
+    As in a new layout, an object stands only where it passes the success test and lets those beside it pass. One for
+    which no such place is drawn in `MAX_ATTEMPTS` attempts stays.
+
+    Args:
+        layout: The layout.
+        rng: Generator of the trial.
+        world: The homes.
+        moves: Probability, 0 to 1.
+        counter: As in `make_layout`.
+    """
+    home, house, objects = layout.home, layout.house, layout.objects
+    viewpoints, view_cells = [*layout.viewpoints], layout.view_cells.copy()
+    for k in np.flatnonzero(rng.random(len(objects)) < moves).tolist():
+        for _ in range(MAX_ATTEMPTS):
+            moved_house, moved = world.move_object(home.house, objects, k, rng)
+            if moved[k].receptacle == objects[k].receptacle:
+                continue
+            beside = [j for j, item in enumerate(moved) if item.receptacle == moved[k].receptacle]  # and itself
+            points = [home.find_viewpoints(moved_house, moved[j]) for j in beside]
+            scene = home.make_scene(moved_house)
+            cells = _find_view_cells(home, scene, tuple(moved[j] for j in beside), points, counter)
+            if (cells >= 0).all():
+                house, objects = moved_house, moved
+                view_cells[beside] = cells
+                for j, seen_from in zip(beside, points, strict=True):
+                    viewpoints[j] = seen_from
+                break
+    if house is layout.house:
+        return layout
+    return Layout(layout.number, layout.home_index, home, house, objects, tuple(viewpoints), view_cells)
+
+
 @dataclass(frozen=True)
 class LayoutCheck:
     """Check of a home: some object placed in it, with its number as seed, is visible.
@@ -199,18 +243,22 @@ class LayoutCheck:
     Attributes:
         count_range: As in `make_layout`.
         categories: As in `make_layout`.
+        moves: As in `make_layout`.
     """
 
     count_range: tuple[int, int]
     categories: tuple[int, ...]
+    moves: float = 0.0
 
     def __call__(self, world: HouseWorld, index: int) -> None:
         """Check home `index` of a world.
 
         Raises:
-            ValueError: It has no receptacles, or no visible object could be placed in it.
+            ValueError: It has no receptacles, or too few for objects that move, or no visible object could be placed
+                in it.
         """
         home, counter = world.home(index), PixelCounter(world.make_renderer)
+        check_two_receptacles(home.house, self.moves)
         for house, placed in _placements(world, home, index, self.count_range, self.categories):
             scene = home.make_scene(house)
             for item in placed:

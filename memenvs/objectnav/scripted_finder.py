@@ -20,7 +20,7 @@ from memenvs.objectnav.robot import FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, STOP
 from memenvs.objectnav.symbolic import NUM_RAYS, RAY_RANGE, SYMBOLIC_CAMERA
 from memenvs.poses import wrap_angle
 from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, Window
-from memenvs.task import BatchTask, Observation
+from memenvs.task import LEG_START, BatchTask, Observation
 
 #: The camera points 22 degrees down. Of a wall it sees the highest part as nearest: at this share of its distance.
 _WALL_SHARE = 0.77
@@ -140,7 +140,8 @@ class PresentFinder(Rule):
 class Finder(MapRule):
     """Go back to where an object of the goal category was seen.
 
-    Without any, it goes to floor that was not in view yet.
+    Without any, it goes to floor that was not in view yet. With `moves` it then goes to floor that was not in view in
+    this episode.
 
     Over the episodes of a trial it keeps a map of obstacles and of the floor in view, and for each category the pose
     from which it was seen largest. It stops where enough pixels of the goal are in view. The
@@ -167,6 +168,8 @@ class Finder(MapRule):
         self._nearest = np.zeros(task.num_envs, np.int64)  # sight to which the robot goes
         self._turned = np.zeros(task.num_envs, np.int64)  # steps since it is back and does not see the goal
         self._still = np.zeros(task.num_envs, np.int64)  # steps in the same place
+        self._has_moves = config.moves > 0
+        self._stale = np.zeros(task.num_envs, np.int64)  # stamps up to these are of earlier episodes
 
     def forget(self, env_mask: np.ndarray) -> None:
         """Begin a new map, without sights; see `Rule`."""
@@ -174,8 +177,13 @@ class Finder(MapRule):
         self._area[env_mask] = 0.0
 
     def begin_episode(self, env_mask: np.ndarray) -> None:
-        """Take note that the robot is elsewhere; positions of earlier episodes hold."""
+        """Take note that the robot is elsewhere; positions of earlier episodes hold.
+
+        Those of objects that move may not.
+        """
         self._poses[env_mask] = np.nan
+        if self._has_moves:
+            self._stale[env_mask] = self._clock[env_mask]
 
     def see(self, observation: Observation) -> None:
         """Draw what is observed on the map, and keep from where objects were seen; see `Rule`."""
@@ -219,7 +227,10 @@ class Finder(MapRule):
         arrival = np.where(is_large, _ARRIVAL, _ARRIVAL_SMALL)
         moves, self._needed = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         targets, reach = sights[:, None, :2], arrival - 0.05
-        own_map.choose_goals(self._maps, self._born, self._poses, targets, reach, self._turn, moves, self._needed)
+        stale = np.maximum(self._stale, self._born)
+        own_map.choose_goals(
+            self._maps, self._born, self._poses, targets, reach, self._turn, stale, moves, self._needed
+        )
         moves = np.maximum(moves, drive.FORWARD)  # also where it is shut in on its map
         self._needed = np.where(np.isfinite(sights[:, 0]), self._sight_at[rows, goal, self._nearest], self._needed)
         turn = wrap_angle(sights[:, 2] - self._poses[:, 2])
@@ -233,6 +244,48 @@ class Finder(MapRule):
         actions = np.where(self._still >= _STILL, np.where(_room(depth) > _SHORTEST, FORWARD, LEFT), actions)
         large = np.where(self._still < _BLOCKED_STEPS, self._large[goal], self._large_enough[goal])
         return np.where(in_view > large, STOP, actions)
+
+
+class Traveller(Finder):
+    """Play as `Finder` with a memory of its own for each home of an itinerary.
+
+    The observation `leg_start` names the home when it begins a visit there.
+
+    Raises:
+        RuleError: The settings leave out symbols or the compass.
+    """
+
+    def __init__(self, task: BatchTask) -> None:
+        super().__init__(task)
+        self._home = np.zeros(task.num_envs, np.int64)  # as `leg_start` names it; 0 before it does
+        self._left: dict[tuple[int, int], list[np.ndarray]] = {}  # memory of each home that a robot has left
+
+    def forget(self, env_mask: np.ndarray) -> None:
+        """Begin a new map, without sights, and forget all other homes; see `Rule`."""
+        super().forget(env_mask)
+        self._home[env_mask] = 0
+        self._left = {(i, home): kept for (i, home), kept in self._left.items() if not env_mask[i]}
+
+    def see(self, observation: Observation) -> None:
+        """Go on with the memory of the home, and see; see `Finder`."""
+        for i in np.flatnonzero(observation[LEG_START]).tolist():
+            self._enter(i, int(observation[LEG_START][i]))
+        super().see(observation)
+
+    def _enter(self, i: int, home: int) -> None:
+        """Keep the memory of the home that robot `i` leaves, and restore that of the one that it enters."""
+        maps = self._maps
+        rows = [maps.blocked, maps.solid, maps.driven, maps.done, maps.passed, maps.bounds]
+        rows += [self._born, self._sight, self._sight_at, self._area]
+        if self._home[i]:
+            self._left[i, int(self._home[i])] = [row[i].copy() for row in rows]
+        kept = self._left.pop((i, home), None)
+        if kept is None:
+            super().forget(np.arange(len(self._home)) == i)
+        else:
+            for row, value in zip(rows, kept, strict=True):
+                row[i] = value
+        self._home[i] = home
 
 
 class Wanderer(Finder):

@@ -19,7 +19,7 @@ from memenvs.testing.task_under_test import (
 )
 
 #: Keys of `info` that `memenvs.core` sets; a task may replace its `layout_id`.
-CORE_KEYS = ("seed", "trial_id", "trial_start", "episode_index", "num_steps")
+CORE_KEYS = ("seed", "trial_id", "trial_start", "episode_index", "num_steps", "leg", "letter")
 #: Keys of `info` that Gymnasium, Stable-Baselines3 or TorchRL set.
 TAKEN_KEYS = ("episode", "reward", "is_success", "final_obs", "final_info", "TimeLimit.truncated")
 

@@ -134,7 +134,7 @@ def check_batch(subject: TaskUnderTest) -> None:
         check_true(idle, f"rewards must be 0 and terminated False where not active, got {rewards} and {terminated}")
         if np.asarray(terminated).any():
             break
-    before = _observe(left)
+    before = {key: _observe(left)[key] for key in task.observation_space.spaces}  # without those of the trial layer
     left.reset(seed=[90, 91, 92])
     out = copy.deepcopy(before)
     task.observe(out, active)

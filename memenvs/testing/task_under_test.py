@@ -73,11 +73,18 @@ class TaskUnderTest:
 
     def single(self, **more: Any) -> TrialEnv:
         """Make one environment."""
-        return TrialEnv(self.task, **{**self.settings, **more})
+        return TrialEnv(self.task, **self._with(more))
 
     def vector(self, num_envs: int, **more: Any) -> TrialVectorEnv:
         """Make N environments that are stepped together."""
-        return TrialVectorEnv(self.task, num_envs, **{**self.settings, **more})
+        return TrialVectorEnv(self.task, num_envs, **self._with(more))
+
+    def _with(self, more: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings with more of them; trials that are made shorter still lead to a second home."""
+        settings = {**self.settings, **more}
+        if "trial_episodes" in more and settings.get("itinerary") is not None:
+            settings["itinerary"] = "A" * (more["trial_episodes"] - 1) + "B"
+        return settings
 
 
 def draws(steps: int, num_envs: int, seed: int = 0) -> np.ndarray:

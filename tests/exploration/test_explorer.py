@@ -13,6 +13,7 @@ from memenvs.exploration.own_map import (
     OwnMaps,
     action_to_goal,
     cell_of,
+    choose_goals,
     metres_of,
     stamp_obstacle,
     stamp_robot,
@@ -88,12 +89,29 @@ def test_a_way_leads_around_a_wall() -> None:
     targets = np.array([[2.0, 0.0]])
     pose = np.zeros(3)
     stamp_robot(maps, 0, pose, False, 1)
-    action, length = action_to_goal(maps, 0, 0, pose, maps.done[0], targets, 0.3, TURN)
+    action, length = action_to_goal(maps, 0, 0, pose, maps.done[0], targets, 0.3, TURN, 0)
     assert action == 2  # right
     # to (0.8, -1.3) and back to within 0.3 m of (2, 0): between the straight line and a generous bound
     assert 2.2 < length * 0.1 < 6.5
-    straight_on, _ = action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3, TURN)  # with the wall forgotten
+    straight_on, _ = action_to_goal(maps, 0, 1, pose, maps.done[0], targets, 0.3, TURN, 1)  # with the wall forgotten
     assert straight_on == 0
+
+
+def test_floor_of_earlier_episodes_is_searched_again_where_objects_move() -> None:
+    """A closed room, of which the left part was seen at stamp 1 and the rest in this episode."""
+    maps = OwnMaps.empty(1)
+    for side in np.arange(-1.5, 1.55, 0.05):
+        for x, y in ((side, -1.5), (side, 1.5), (-1.5, side), (1.5, side)):
+            stamp_obstacle(maps, 0, x, y, 1)
+    pose = np.array([[0.5, 0.0, np.pi]])
+    maps.done[:], maps.passed[:] = 5, 5
+    maps.done[0, :, : cell_of(0.0)] = 1
+    stamp_robot(maps, 0, pose[0], False, 5)
+    nothing, born, reach = np.zeros((1, 0, 2)), np.zeros(1, np.int64), np.zeros(1)
+    for stale, expected in ((0, -1), (1, 0)):  # shut in, or forward
+        actions, needed = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        choose_goals(maps, born, pose, nothing, reach, TURN, np.array([stale]), actions, needed)
+        assert actions.tolist() == [expected]
 
 
 def test_forgetting_equals_a_new_rule() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from memenvs.core import TrialVectorEnv
 from memenvs.objectnav.robot import FORWARD, LEFT, RIGHT, STOP
-from memenvs.objectnav.scripted_finder import Finder, PresentFinder, WindowFinder, ray_slopes
+from memenvs.objectnav.scripted_finder import Finder, PresentFinder, Traveller, WindowFinder, ray_slopes
 from memenvs.objectnav.symbolic import SYMBOLIC_SIZE
 from memenvs.registry import environments
 from memenvs.rules import PREVIOUS_ACTION, Rule, RuleError, make_rule
@@ -92,6 +92,33 @@ def test_it_drives_towards_a_small_goal_in_view_until_it_is_blocked() -> None:
         assert act(rule, observe((0.25 * step, 0.0, 0.0), area=small)) == FORWARD
     blocked = [act(rule, observe((0.75, 0.0, 0.0), area=small)) for _ in range(2)]
     assert blocked[0] == FORWARD and blocked[1] != FORWARD
+
+
+def test_a_traveller_has_a_memory_for_each_home() -> None:
+    """In A, and after a visit of B, it acts as a robot that saw A alone; in B as one that begins there."""
+    settings = {"itinerary": "AABBAB", "leg_flag": True, "trial_steps": None, "autoreset_mode": "Disabled"}
+    env = make_env(1, **settings)
+    plain = [Finder(env.task) for _ in range(2)]
+    traveller = Traveller(env.task)
+    mixed = Finder(env.task)
+    observation, info = env.reset(seed=1)
+    begun, differs = [False, False], False
+    for episode in range(6):
+        home = "AB".index(info["letter"][0])
+        traveller.start(np.array([episode == 0]), np.ones(1, bool))
+        mixed.start(np.array([episode == 0]), np.ones(1, bool))
+        plain[home].start(np.array([not begun[home]]), np.ones(1, bool))
+        begun[home], done = True, False
+        while not done:
+            actions = traveller.actions(observation)
+            np.testing.assert_array_equal(actions, plain[home].actions(observation))
+            differs |= bool((actions != mixed.actions(observation)).any())
+            observation, _, terminated, truncated, info = env.step(actions)
+            done = bool(terminated[0] | truncated[0])
+        if episode < 5:
+            observation, info = env.reset()
+    assert differs  # one map for two homes does not do
+    env.close()
 
 
 def test_environments_are_independent() -> None:

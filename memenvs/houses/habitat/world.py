@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,6 @@ from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.interface import HomeRenderer
 from memenvs.houses.splits import split_file
-from memenvs.houses.ycb import place_objects
 
 #: Where the objects of ExtObjNav can be had; second line of the message about missing ones.
 OBJECTS_HELP = (
@@ -171,12 +171,10 @@ class HabitatWorld(HouseWorld):
             navmap = NavmeshMap(house, simulation().navmesh(self.robot_radius, self.robot_height))
         return HabitatHome(house, navmap, scene, self._entries[house.name], self._objects, description)
 
-    def place_objects(
-        self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
-    ) -> tuple[House, tuple[PlacedObject, ...]]:
-        """Put small objects on the furniture of a house; see `memenvs.houses.ycb.place_objects`."""
-        models = None if self._objects is None else self._model
-        return place_objects(house, rng, count_range, categories, models)
+    @property
+    def object_models(self) -> Callable[[int], ObjectModel] | None:
+        """Function that makes a box of the size of the simulator's object; None for our models."""
+        return None if self._objects is None else self._model
 
     def make_renderer(self, camera: Camera, num_envs: int, *, threads: int = 1) -> HomeRenderer:
         """Make a renderer by the simulator of this process."""

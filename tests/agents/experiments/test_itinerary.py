@@ -1,0 +1,113 @@
+"""Evaluation of trials that lead to other homes and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.experiments.itinerary import itinerary_scores
+from memenvs.agents.experiments.play import RandomPolicy, RulePolicy
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
+from memenvs.agents.presets import find_preset
+from memenvs.agents.vec_env import make_vec_env
+from memenvs.cli import main
+from memenvs.darkroom.explorer import DarkroomExplorer
+from tests.test_cli import call, refuse
+
+DARKROOM: dict[str, Any] = {"size": 4, "split": "all", "max_episode_steps": 12}
+
+
+def test_scores_by_hand() -> None:
+    carried = np.array([[0.2, 0.6, 0.8, 0.1, 0.3, 0.9, 0.5], [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
+    fresh = np.array([[0.2, 0.6, 0.8, 0.5, 0.6, 0.9, 0.0], [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0]])
+    scores = itinerary_scores(carried, fresh, "AAABBBA")
+    # First trial: fresh minus carried in B is .4, .3, 0; the last episode in A before was .8, and .5 after.
+    np.testing.assert_allclose(scores["interference"], [0.7 / 3, -1 / 3])
+    np.testing.assert_allclose(scores["recovery"], [0.4 - 0.0, -1.0])
+    np.testing.assert_allclose(scores["retention"], [0.3, 0.0])
+    # Two returns, each compared with as many episodes at the end of the visit before.
+    scores = itinerary_scores(carried, None, "AABAABB")
+    assert scores.keys() == {"retention"}
+    home, other = (0.2 + 0.6 - 0.1 - 0.3) / 2, 0.8 - 0.9
+    np.testing.assert_allclose(scores["retention"][0], (home + other) / 2)
+    assert itinerary_scores(carried, fresh, "AAAAAAA") == {}
+    assert itinerary_scores(carried, fresh, "AAAAAAB").keys() == {"interference"}  # one episode has no second part
+
+
+def explorer(env: Any) -> RulePolicy:
+    return RulePolicy(DarkroomExplorer(env.env.task))
+
+
+def test_an_emptied_memory_plays_each_visit_as_a_trial_of_its_own() -> None:
+    """The explorer draws nothing: in the second room it must do as in a trial that begins there."""
+    env = make_vec_env("memenvs/Darkroom-v0", 5, seed=3, itinerary="AAABBBAA", **DARKROOM)
+    results = TrialEvaluator(env, n_trials=10, fresh_visits=True).run(explorer(env))
+    begins = make_vec_env("memenvs/Darkroom-v0", 5, seed=3, itinerary="BBB", **DARKROOM)
+    alone = TrialEvaluator(begins, n_trials=10).run(explorer(begins)).metrics["return"]
+    carried, fresh = results.metrics["return"], results.fresh["return"]
+    assert carried.shape == fresh.shape == (10, 8)
+    np.testing.assert_array_equal(fresh[:, 3:6], alone)
+    np.testing.assert_array_equal(fresh[:, :3], carried[:, :3])
+    np.testing.assert_array_equal(fresh[:, 6:], fresh[:, :2])  # without a memory of A it searches A anew
+    assert (carried[:, 3:6] != alone).any()
+    mean, stderr = results.itinerary_scores("return")["interference"]
+    paired = (fresh - carried)[:, 3:6].mean(1)
+    assert (mean, stderr) == pytest.approx((paired.mean(), paired.std(ddof=1) / 10**0.5))
+    data = json.loads(json.dumps(results.to_json()))
+    assert data["itinerary"]["letters"] == "AAABBBAA"
+    assert data["itinerary"]["metrics"]["return"]["fresh"]["mean"] == pytest.approx(fresh.mean(0))
+    assert "B 4 to 6" in str(results) and "interference" in str(results)
+
+
+def test_policies_without_trials_are_played_once() -> None:
+    env = make_vec_env("memenvs/Darkroom-v0", 2, seed=3, itinerary="AB", **DARKROOM)
+    results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(RandomPolicy(env.action_space, 0))
+    assert results.fresh == {} and results.itinerary_scores("return") == {}
+    assert "itinerary" not in TrialEvaluator(
+        make_vec_env("memenvs/Darkroom-v0", 2, seed=3, **DARKROOM), 24, 2, fresh_visits=True
+    ).run(RandomPolicy(env.action_space, 0)).to_json()  # fmt: skip
+    for settings, message in (
+        ({"n_steps": 24}, "n_steps must be None with an itinerary, whose trials are played whole, got 24"),
+        ({"demonstrations": 1}, "demonstrations must be 0 with an itinerary, got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrialEvaluator(env, n_trials=2, **settings)
+
+
+@pytest.mark.slow
+def test_the_command_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A run of seconds, evaluated with an itinerary, and one that was trained with it."""
+    config = with_overrides(find_preset("ci-smoke"), [("eval_trials", 4)])
+    folder = tmp_path / "run"
+    assert main(["train", "ci-smoke", "--out", str(folder), "--eval_trials", "4"]) == 0
+    capsys.readouterr()
+    text = call(capsys, "evaluate", str(folder), "--itinerary", "AABBA")
+    assert f"agent      {config.score}: A " in text and "; B " in text and "interference" in text
+    data = json.loads((folder / "itinerary_AABBA.json").read_text())
+    assert data["agent"]["itinerary"]["metrics"]["return"].keys() == {"interference", "recovery", "retention", "fresh"}
+    assert data["oracle"]["itinerary"]["metrics"]["return"].keys() == {"retention"}
+    call(capsys, "report", str(folder))
+    page = (folder / "report.html").read_text()
+    assert "In other homes and back: AABBA" in page and (folder / "itinerary_AABBA.png").is_file()
+    row = next(line for line in page.split("<tr>") if "<td>agent</td><td>1</td>" in line)
+    expected = f"{data['agent']['itinerary']['metrics']['return']['interference']['mean']:.3g}"
+    assert f"<td>{expected}" in row
+    for arguments, message in (
+        (("--itinerary", "aab"), "itinerary must be None or capital letters"),
+        (("--itinerary", "AB", "--steps", "9"), "--itinerary has trials of its own"),
+        (("--itinerary", "AB", "--name", "evaluation"), "evaluation.json is for the run's own trials"),
+    ):
+        assert message in refuse(capsys, "evaluate", str(folder), *arguments)
+    trained = tmp_path / "trained"
+    arguments = ["--eval_trials", "4", "--total_steps", "1024", "--env_kwargs.itinerary", "ABA"]
+    assert main(["train", "ci-smoke", "--out", str(trained), *arguments]) == 0
+    capsys.readouterr()
+    call(capsys, "evaluate", str(trained))
+    call(capsys, "report", str(trained))
+    assert "In other homes and back: ABA" in (trained / "report.html").read_text()
+    assert not (trained / "in_context.png").exists()

@@ -1,0 +1,139 @@
+"""Objects of ExtObjNav that move to other receptacles between the episodes of a trial."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.houses.simulator import PixelCounter, head_camera_poses
+from memenvs.objectnav.env import ExtObjNav
+from memenvs.objectnav.layout import MIN_PIXELS, Layout, _tilt_states, move_objects
+from memenvs.objectnav.robot import FORWARD, pitch_of
+from tests.objectnav.table_world import TableWorld, make_table_env
+
+SETTINGS: dict[str, Any] = {"rooms": (2, 3), "num_objects": (4, 6), "obs_mode": "symbolic", "max_episode_steps": 4}
+
+
+def layouts(env: TrialEnv, seed: int, episodes: int) -> list[Layout]:
+    """Layouts of the first episodes of trial 0."""
+    env.reset(seed=seed)
+    played = [env.task.layout(0)]
+    for _ in range(episodes - 1):
+        env.reset()
+        played.append(env.task.layout(0))
+    return played
+
+
+def receptacles(layout: Layout) -> list[int]:
+    return [item.receptacle for item in layout.objects]
+
+
+@pytest.fixture(scope="module")
+def moving() -> list[Layout]:
+    """Eight episodes in which every object moves."""
+    return layouts(TrialEnv(ExtObjNav, trial_episodes=20, moves=1.0, **SETTINGS), 2, 8)
+
+
+def test_every_object_moves_with_probability_1(moving: list[Layout]) -> None:
+    pairs = [(receptacles(one), receptacles(other)) for one, other in itertools.pairwise(moving)]
+    moved = np.array([[a != b for a, b in zip(*pair, strict=True)] for pair in pairs])
+    assert moved.mean() > 0.9  # one stays only if no place is found for it
+    for layout in moving:
+        assert layout.category.tolist() == moving[0].category.tolist()
+        assert layout.house.name == moving[0].house.name and layout.navmap is moving[0].navmap
+
+
+def test_moved_objects_stand_on_their_receptacles_apart_and_can_be_seen(moving: list[Layout]) -> None:
+    """From the truth: inside of the surface, no two objects in the same place, enough pixels from the view cell."""
+    counter = PixelCounter(TrialEnv(ExtObjNav, **SETTINGS).task._homes.world.make_renderer)
+    for layout in moving[1:]:
+        for k, item in enumerate(layout.objects):
+            surface = layout.home.house.receptacles[item.receptacle]
+            cos, sin = np.cos(surface.yaw), np.sin(surface.yaw)
+            x, y = np.subtract(item.position[:2], surface.centre[:2])
+            assert abs(cos * x + sin * y) < surface.half[0] and abs(cos * y - sin * x) < surface.half[1]
+            assert item.position[2] > surface.centre[2]
+            for other in layout.objects[:k]:
+                assert np.hypot(*np.subtract(item.position, other.position)[:2]) > 0.02 or (
+                    item.receptacle != other.receptacle
+                )
+        assert {int(k) for k in np.unique(layout.house.shapes.instance)} >= set(layout.instance.tolist())
+        assert len(layout.house.objects) == len(layout.objects)
+        cells = layout.view_cells
+        points = layout.navmap.points(cells)
+        ahead = layout.position[:, :2] - points
+        best = np.zeros(len(cells), int)
+        headings = np.arctan2(ahead[:, 1], ahead[:, 0])
+        for pitch in pitch_of(_tilt_states()):
+            poses = head_camera_poses(points, headings, np.full(len(cells), pitch))
+            best = np.maximum(best, counter.count(layout.scene, poses, layout.instance))
+        assert (best >= MIN_PIXELS).all()
+
+
+def test_the_share_of_moves_is_the_setting() -> None:
+    env = TrialEnv(ExtObjNav, trial_episodes=30, moves=0.3, **SETTINGS)
+    changes = []
+    for seed in range(3):
+        played = layouts(env, seed, 12)
+        for one, other in itertools.pairwise(played):
+            changes += [a != b for a, b in zip(receptacles(one), receptacles(other), strict=True)]
+            assert (one is other) == (one.position.tolist() == other.position.tolist())
+    share = np.mean(changes)
+    assert abs(share - 0.3) < 3 * (0.21 / len(changes)) ** 0.5 + 0.02
+
+
+def test_an_episode_is_rebuilt_alone_and_the_first_is_that_without_moves() -> None:
+    settings = {**SETTINGS, "trial_episodes": 12}
+    env = TrialVectorEnv(ExtObjNav, 2, autoreset_mode="SameStep", moves=0.5, **settings)
+    env.reset(seed=4)
+    observations = {}
+    for _ in range(9 * 4):
+        _, _, _, _, info = env.step(np.full(2, FORWARD))
+        if (info["num_steps"] == 0).all():
+            observations[int(info["episode_index"][1])] = env.observe()
+    alone = TrialEnv(ExtObjNav, moves=0.5, **settings)
+    for episode in (6, 2, 9):
+        observation, _ = alone.reset(seed=5, options={"trial": 0, "episode_index": episode})
+        for key, value in observation.items():
+            np.testing.assert_array_equal(value, observations[episode][key][1])
+    still = TrialEnv(ExtObjNav, **settings)
+    for key, value in alone.reset(seed=5)[0].items():
+        np.testing.assert_array_equal(value, still.reset(seed=5)[0][key])
+
+
+def test_the_oracle_knows_where_objects_have_gone() -> None:
+    env = TrialVectorEnv(
+        ExtObjNav, 4, autoreset_mode="SameStep", moves=1.0, trial_episodes=6, **{**SETTINGS, "max_episode_steps": 150}
+    )
+    env.reset(seed=0)
+    successes = []
+    for _ in range(900):
+        _, _, terminated, truncated, info = env.step(env.oracle_actions())
+        done = terminated | truncated
+        if done.any():
+            successes += info["final_info"]["success"][done].tolist()
+        if len(successes) > 20:
+            break
+    assert len(successes) > 20 and np.mean(successes) > 0.85
+
+
+def test_moves_need_two_receptacles_and_a_probability() -> None:
+    for moves in (-0.1, 1.01, "often", True):
+        with pytest.raises(ValueError, match=f"moves must be a probability, 0 to 1, got {moves!r}"):
+            TrialEnv(ExtObjNav, moves=moves, **SETTINGS)
+    message = "moves must be 0 in a home with fewer than two receptacles, got 0.3 in 'toy', which has 0"
+    with pytest.raises(ValueError, match=message):
+        make_table_env(TableWorld(), moves=0.3)
+    make_table_env(TableWorld()).reset(seed=0)
+
+
+def test_nothing_moves_without_a_free_place(moving: list[Layout], monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = moving[0]
+    world = TrialEnv(ExtObjNav, **SETTINGS).task._homes.world
+    counter = PixelCounter(world.make_renderer)
+    monkeypatch.setattr("memenvs.houses.ycb._draw_free_spot", lambda *arguments: None)
+    assert move_objects(layout, np.random.default_rng(0), world=world, moves=1.0, counter=counter) is layout

@@ -291,8 +291,8 @@ def missing_runs(study: Study, cells: Sequence[Cell], rows: Rows, out: Path) -> 
 
 def _ended_runs(study: Study, cells: Sequence[Cell], rows: Rows, out: Path, smoke: bool) -> dict[Cell, dict[str, Any]]:
     """Runs whose row is in their folder alone, with these rows."""
-    found = {cell: read_row(study, cell, out, smoke) for cell in cells if cell not in rows}
-    return {cell: row for cell, row in found.items() if row is not None and row["evaluations"]}
+    own = {cell: read_row(study, cell, out, smoke) for cell in cells if cell not in rows}
+    return {cell: row for cell, row in own.items() if row is not None and row["evaluations"]}
 
 
 def _has_begun(folder: Path) -> bool:

@@ -55,6 +55,9 @@ def test_an_episode_is_rebuilt_alone(task: Any) -> None:
     for episode in (7, 3, 11, 0, 3):
         info = env.reset(seed=5, options={"trial": 0, "episode_index": episode})[1]
         assert tuple(np.atleast_1d(info["goal"]).tolist()) == played[episode]
+    for episode in (9, 1):  # on and back within the trial
+        info = env.reset(options={"episode_index": episode})[1]
+        assert tuple(np.atleast_1d(info["goal"]).tolist()) == played[episode]
 
 
 def test_a_moves_object_draws_no_more_than_is_needed() -> None:

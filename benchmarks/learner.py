@@ -166,7 +166,7 @@ class CartPoles(VecEnv):
         return [False] * N
 
     def row(self) -> dict[str, Any]:
-        """What the learner did: steps per CPU second, mean return of the last 1,000 episodes, `reached`."""
+        """Steps per CPU second, mean return of the last 1,000 episodes, and `reached`."""
         return {
             "steps_per_second": (self.steps - self.warm_up) / (time.process_time() - self.began),
             "mean_return": float(np.mean(self.ended[-1000:])),
@@ -175,7 +175,7 @@ class CartPoles(VecEnv):
 
 
 class GymnasiumCartPoles:
-    """`CartPoles` under the names of Gymnasium's vector environments, as far as CleanRL's file uses them."""
+    """`CartPoles` with what CleanRL's file uses of Gymnasium's vector environments."""
 
     def __init__(self, env: CartPoles) -> None:
         self.env = env

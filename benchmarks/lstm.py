@@ -1,8 +1,9 @@
-"""Gain of running an LSTM over whole sequences, with starts inside, over a packed batch of their pieces.
+"""Gain of running an LSTM over whole sequences over a packed batch of their pieces.
 
-Each turn is a rollout of 64 CartPoles and its updates, in turn with both forms. Both learners start with the same
-weights. Times are CPU times on one thread, so other processes do not count. The first turn does not count. Printed are
-the median and the range of the ratio over turns. Takes two minutes; `--smoke` ends in seconds.
+Sequences have starts of episodes inside. Each turn is a rollout of 64 CartPoles and its updates, in turn with both
+forms. Both learners start with the same weights. Times are CPU times on one thread, so other processes do not count.
+The first turn does not count. Printed are the median and the range of the ratio over turns. Takes two minutes;
+`--smoke` ends in seconds.
 
     python benchmarks/lstm.py [--turns 7] [--smoke] [--json]
 """

@@ -104,11 +104,9 @@ BENCHMARKS = {
         },
         is_less_better=True,
     ),
-    "kernels": Benchmark(lambda document: {row["kernel"]: row["gain"] for row in document["rows"]}),
+    "lstm": Benchmark(lambda document: {"LSTM over whole sequences, over their pieces": document["gain"]}),
     "learner": Benchmark(
-        lambda document: {
-            f"{row['memory']}, {row['env']} envs, over its peer": row["ratio"] for row in document["rows"]
-        }
+        lambda document: {f"{memory}, over its peer": row["ratio"] for memory, row in document["memories"].items()}
     ),
     "memories": Benchmark(
         lambda document: {

@@ -354,7 +354,9 @@ def main() -> None:
             print(
                 f"{pair.memory}: {statistics.median(ratios):.1f}x ({min(ratios):.1f} to {max(ratios):.1f})", flush=True
             )
-    print(json.dumps({**result, **machine(), "torch": torch.__version__, "sb3": stable_baselines3.__version__}))
+    print(
+        json.dumps({"memories": result, **machine(), "torch": torch.__version__, "sb3": stable_baselines3.__version__})
+    )
 
 
 if __name__ == "__main__":

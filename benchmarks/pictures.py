@@ -110,7 +110,7 @@ def training_step(case: str, batch_size: int, turns: int) -> dict[str, object]:
     torch.manual_seed(0)
     model = make_prediction(make_query_task(env, env_kwargs), settings).model
     batch = model.task.sample_batch(batch_size, np.random.default_rng(0))
-    strategies = strategy_numbers(model.config.strategy, batch_size)
+    strategies = strategy_numbers(model.config.strategy_name, batch_size)
     truth = torch.from_numpy(batch.answers)
 
     def loss(answers: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from memenvs.verbalization.language.question_sets import QuestionSet, write_ques
 from tests.agents.papers.emv.small_runs import save_untrained
 
 #: Commands that take less than five seconds, or show progress in another form.
-QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask", "verbalization", "study"} | {
+QUICK = {"list", "test-set", "play", "assets", "score", "doctor", "ask", "verbalization", "study", "work", "board"} | {
     "presets",
     "report",
     "push",

@@ -77,7 +77,7 @@ def test_rows():
         assert spec.random_below < spec.oracle_at_least
         assert spec.random_below >= 0 or spec.score_key == "return"  # such as minus an error
         assert spec.oracle_at_least <= 1 or spec.score_key in ("return", "cells", "gp")
-        trial_episodes = 10 if spec.family in ("darkroom", "four_boxes") else 1
+        trial_episodes = 10 if spec.family in ("darkroom", "four_boxes") or "IR2R" in spec.name else 1
         trial_steps = {"ExtObjNav-v0": 4096, "ExtObjNav-Small-v0": 1024, "ExtObjNav-Moves-v0": 1024}.get(spec.name)
         trial_episodes = len(spec.defaults.get("itinerary", "")) or trial_episodes
         trial = {"trial_episodes": trial_episodes} if trial_steps is None else {"trial_steps": trial_steps}

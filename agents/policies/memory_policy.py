@@ -134,6 +134,7 @@ class MemoryPolicy(ActingPolicy):
         memory_kwargs = dict(memory_kwargs or {})
         # of a size, whose settings follow from the width of the embedding, whether there are poses says what is needed
         settings = {name: value for name, value in memory_kwargs.items() if size is None or name == "poses"}
+        settings = with_default_places(memory, settings, observation_space)
         self.extractor_space = extractor_space(observation_space, memory, settings)
         check_images(self.extractor_space, features_extractor_class)
         self.features_extractor = features_extractor_class(self.extractor_space, **self.features_extractor_kwargs)

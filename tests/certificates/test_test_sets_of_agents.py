@@ -81,7 +81,7 @@ def test_a_run_is_evaluated_on_a_test_set(tmp_path: Path, capsys: pytest.Capture
     for extra, message in (
         (["--test_set", "v2"], "unknown test_set 'v2' of memenvs/Darkroom-Gap-v0"),
         (["--test_set", "v0", "--trials", "3"], "--test_set has its own trials"),
-        (["--test_set", "v0", "--name", "evaluation"], "evaluation.json has no demonstrations and no test set"),
+        (["--test_set", "v0", "--name", "evaluation"], "evaluation.json is for the run's own trials"),
         (
             ["--test_set", "v0", "--name", "x", "--eval_kwargs.gap", "3"],
             "--eval_kwargs.gap: test set v0 of memenvs/Darkroom-Gap-v0 sets it",

@@ -63,7 +63,7 @@ def test_then_it_tilts_to_the_object(layout):
 
 def test_last_it_goes_to_the_cell_from_which_the_object_is_known_to_be_visible(layout):
     """And stops there, since nothing better is left to try."""
-    cell = layout.navmap.points(layout._view_cells)[0]
+    cell = layout.navmap.points(layout.view_cells)[0]
     assert math.dist(cell, (6.7, 2.0)) == pytest.approx(1.0, abs=0.05)
     expert = Expert(1, turn=TURN)
     x, y = 5.075, 2.075  # here the tilt is right at once

@@ -228,7 +228,7 @@ def test_layouts_equal_the_reference():
         cell = reference_view_cell(home.navmap, scene, item.position, item.instance, viewpoints)
         if cell >= 0:
             expected[item.instance] = (item.category, cell, viewpoints.tolist())
-    columns = zip(layout.category.tolist(), layout._view_cells.tolist(), layout.viewpoints, strict=True)
+    columns = zip(layout.category.tolist(), layout.view_cells.tolist(), layout.viewpoints, strict=True)
     columns_of = {
         key: (category, cell, cells.tolist())
         for key, (category, cell, cells) in zip(layout.instance, columns, strict=True)

@@ -119,7 +119,7 @@ def test_each_process_has_its_part_of_the_environments(folder, notes):
 
 def test_a_folder_is_for_one_launch_at_a_time(folder, notes):
     message = f"{folder / 'whole'} is in use by another process"
-    assert notes[0]["taken"] == f"RuntimeError: {message}"
+    assert notes[0]["taken"] == f"InUseError: {message}"
     assert notes[1]["taken"] == f"RuntimeError: stopped with process 0 (of 0 ... 1): {message}"
 
 

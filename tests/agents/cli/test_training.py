@@ -86,7 +86,7 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*evaluate, *short, "--demonstrations", "1"]) == 2
     assert "demonstrations_1.json is for the run's own settings" in capsys.readouterr().err
     assert main([*evaluate, "--demonstrations", "1", "--name", "evaluation"]) == 2
-    assert "evaluation.json has no demonstrations" in capsys.readouterr().err
+    assert "evaluation.json is for the run's own trials" in capsys.readouterr().err
     assert main([*evaluate, "--demonstrations", "1", "--seed", str(2**70)]) == 0
     demonstrated, played, _ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"oracle     return: \S+ in demonstration 1", demonstrated)

@@ -11,9 +11,6 @@ from memenvs.registry import ENVIRONMENTS
 #: Families whose environments load homes or graphs, which takes most of the time of a test.
 LOADS = ("exploration", "objectnav", "vln")
 
-#: Ids whose certificate has not been made yet, minutes of a core each; empty once they are shipped.
-UNCERTIFIED: tuple[str, ...] = ("ExtObjNav-Moves-v0",)
-
 
 def each_id(*, others: Any, loads: Any = ()) -> list[Any]:
     """Make a parameter of each id.

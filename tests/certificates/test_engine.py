@@ -23,18 +23,16 @@ from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
 from memenvs.resets import stream_seed
 from memenvs.rules import make_rule
 from tests.certificates.cue import registered
-from tests.ids import UNCERTIFIED
 from tests.test_cli import call, refuse
 
 #: Families whose episodes are hashed, and whose scores are played, on every change; the others take seconds each.
 HASHED, SCORED = ("darkroom", "four_boxes", "visual_match"), ("darkroom", "visual_match")
-CERTIFIED = [spec for spec in ENVIRONMENTS if spec.name not in UNCERTIFIED]
 
 
 def certified(often: tuple[str, ...]) -> list[Any]:
     """A parameter of each id, nightly but for those of some families."""
     marks = {True: pytest.mark.slow, False: pytest.mark.nightly}
-    return [pytest.param(spec, id=spec.name, marks=marks[spec.family in often]) for spec in CERTIFIED]
+    return [pytest.param(spec, id=spec.name, marks=marks[spec.family in often]) for spec in ENVIRONMENTS]
 
 
 def test_rules_may_see_other_observations_and_play_no_other_task() -> None:
@@ -161,11 +159,11 @@ def test_a_test_set_is_of_one_id_and_its_settings() -> None:
         find_test_set(other.id).check_env(TrialVectorEnv(spec.task, 1, **settings))
 
 
-def test_all_ids_but_those_named_are_certified() -> None:
-    assert {spec.name for spec in ENVIRONMENTS if spec.load_certificate() is None} == set(UNCERTIFIED)
+def test_every_id_is_certified() -> None:
+    assert [spec.name for spec in ENVIRONMENTS if spec.load_certificate() is None] == []
 
 
-@pytest.mark.parametrize("spec", CERTIFIED, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
 def test_shipped_certificates_are_of_their_ids(spec: EnvironmentSpec) -> None:
     made = spec.load_certificate()
     assert made is not None and made.test_set == "v0"

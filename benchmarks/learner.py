@@ -206,6 +206,8 @@ LEARNING: dict[str, Any] = {
     "vf_coef": 0.5,
     "max_grad_norm": 0.5,
     "clip_range": 0.2,
+    "clip_range_vf": None,
+    "normalize_advantage": True,
 }
 LAYERS, HEADS = 2, 4
 

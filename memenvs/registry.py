@@ -280,7 +280,7 @@ ENVIRONMENTS = (
         for name, task, remembers, settings in (
             ("R2R", "R2R", "how much of the instruction is done", {}),
             ("R2R-Long", "R2R", "how many laps are done, and how much of the instruction", {"laps": 5}),
-            ("IR2R", "IR2R", "how much of the instruction is done, and the house", {"trial_episodes": 10}),
+            ("IR2R", "IR2R", "how much of the instruction is done, on a tour of one house", {"trial_episodes": 10}),
             ("CVDN", "CVDN", "how much of the dialogue is done", {}),
         )
     ),

@@ -184,6 +184,33 @@ class GRUMemory(RecurrentMemory):
     def __init__(self, input_dim: int, config: RecurrentConfig) -> None:
         super().__init__(input_dim, config, nn.GRU(input_dim, config.hidden_dim, config.layers, batch_first=True))
 
+    def _run(self, data: Tensor | PackedSequence, state: State) -> tuple[Tensor, State]:
+        """See `RecurrentMemory._run`."""
+        if not isinstance(data, PackedSequence) or data.data.device.type != "cpu":
+            return super()._run(data, state)
+        # On a CPU, PyTorch's backward pass over a packed batch fills a tensor of all steps with zeros at each step.
+        # This one splits the steps once, and takes the product of all inputs in advance.
+        sizes = data.batch_sizes.tolist()
+        below, after = data.data, []
+        for layer in range(self.config.layers):
+            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            weight_in, weight, bias_in, bias = (getattr(self.network, f"{name}_l{layer}") for name in names)
+            h = state["hidden"][:, layer]
+            gates = nn.functional.linear(below, weight_in, bias_in).split(sizes)
+            features, final = [], []
+            for size, gate in zip(sizes, gates, strict=True):
+                if size < len(h):  # sequences are sorted by length: the last ones have ended
+                    final.append(h[size:])
+                    h = h[:size]
+                x_rz, x_n = gate.split([2 * self.config.hidden_dim, self.config.hidden_dim], -1)
+                h_r, h_z, h_n = torch.addmm(bias, h, weight.t()).chunk(3, -1)
+                r, z = (x_rz + torch.cat([h_r, h_z], -1)).sigmoid().chunk(2, -1)
+                h = torch.lerp(torch.addcmul(x_n, r, h_n).tanh(), h, z)
+                features.append(h)
+            below = torch.cat(features)
+            after.append(torch.cat([h, *reversed(final)]))
+        return below, {"hidden": torch.stack(after, 1)}
+
 
 class LSTMMemory(RecurrentMemory):
     r"""Long short-term memory: a cell that gates write, keep and read.

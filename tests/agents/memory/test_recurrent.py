@@ -1,4 +1,4 @@
-"""The LSTM that is not cut at its resets against the one that is."""
+"""Recurrent memories on a CPU against PyTorch's own layer over a packed batch of pieces."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from memenvs.agents.memory.recurrent import RecurrentMemory
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("probability", [0.05, 0.5, 1.0])
-def test_gate_steps_equal_packed_pieces(
-    probability: float, layers: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "own"), [("lstm", "_run_pieces"), ("gru", "_run")])
+def test_equal_to_packed_pieces(
+    name: str, own: str, probability: float, layers: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generator = torch.Generator().manual_seed(0)
-    memory = make_memory("lstm", 3, hidden_dim=5, layers=layers).to(dtype)
+    memory = make_memory(name, 3, hidden_dim=5, layers=layers).to(dtype)
+    assert isinstance(memory, RecurrentMemory)
     starts = torch.rand(4, 31, generator=generator) < probability
     starts[0] = False  # goes on without a reset
     embedding = torch.randn(4, 31, 3, generator=generator, dtype=dtype)
-    past = {key: torch.randn(4, layers, 5, generator=generator, dtype=dtype) for key in ("hidden", "cell")}
+    past = {key: torch.randn(4, layers, 5, generator=generator, dtype=dtype) for key in memory.parts}
     probe = torch.randn(4, 31, 5, generator=generator, dtype=dtype)
 
     def run() -> list[Tensor]:
@@ -35,6 +37,6 @@ def test_gate_steps_equal_packed_pieces(
         return [features, *after.values(), *gradients]
 
     got_all = run()
-    monkeypatch.setattr(type(memory), "_run_pieces", RecurrentMemory._run_pieces)
+    monkeypatch.setattr(type(memory), own, getattr(RecurrentMemory, own))
     for got, expected in zip(got_all, run(), strict=True):
         torch.testing.assert_close(got, expected, atol=1e-4 if dtype is torch.float32 else 1e-11, rtol=1e-5)

@@ -70,7 +70,8 @@ class GraphNavigation(BatchTask):
         it increases it, plus the increase of nDTW. Moving away from d <= 1 m costs 2 (1 - d) more.
 
     Layout:
-        Number of the episode in its split, in the order of the file. `reset()` draws it, with replacement.
+        Number of the episode in its split, in the order of the file. `reset()` draws it, with replacement. Letters of
+        an itinerary are episodes in different houses.
 
     Options:
         episode_number: The same number.
@@ -234,6 +235,15 @@ class GraphNavigation(BatchTask):
             "success": metrics["sr"] > 0.0,
             **metrics,
         }
+
+    def home_of(self, layout: int) -> int:
+        """Number of the house of an episode; see `BatchTask`."""
+        return self.world.episode(layout).house
+
+    @property
+    def num_homes(self) -> int:
+        """Number of houses with episodes."""
+        return len(self.world.graphs)
 
     @property
     def num_places(self) -> int:

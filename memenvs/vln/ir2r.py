@@ -30,7 +30,9 @@ class IR2R(R2R):
         `max_episode_steps` counts them. The trial ends with its tour, or with `trial_episodes`; None plays whole tours.
 
     Layout:
-        Number of the house, or of the published tour.
+        Number of the house, or of the published tour. With `itinerary="AAABBBAAA"` letters are houses. Each has its
+        own tour, which goes on while the agent is elsewhere: the fourth episode of the trial, in B, is the fourth of
+        B's tour.
 
     Options:
         instr_id: Id of an instruction in the house of the tour, which is played in place of the tour's own.
@@ -97,6 +99,15 @@ class IR2R(R2R):
         self._is_led[i] = paths.node[i] != start
         if not self._is_led[i]:
             self._view[i] = self._prepared[int(self._episode_number[i])].view
+
+    def home_of(self, layout: int) -> int:
+        """Number of the house of a tour; see `BatchTask`."""
+        return super().home_of(self._published[layout][0]) if self._published else layout
+
+    @property
+    def num_homes(self) -> int:
+        """Number of houses with a tour."""
+        return len({self.home_of(layout) for layout in range(self.num_layouts)})
 
     def ends_trial(self, i: int) -> bool:
         """Return True in the last episode of the tour."""

@@ -18,6 +18,7 @@ from memenvs.data import find_vln_folder
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.ir2r import IR2R
 from memenvs.vln.metrics import METRICS, tour_ndtw
+from memenvs.vln.r2r import R2R
 from memenvs.vln.results import score_file
 from memenvs.vln.tours import FILE, draw_tour
 from memenvs.vln.worlds.base import VLNEpisode
@@ -241,3 +242,35 @@ def test_real_tours(tmp_path):
         detours = [[*path, *path[-2::-1], path[1]] for path in paths]
         expected = published_tour_ndtw(graph, own[:5], detours[:5])
         assert tour_ndtw(Graphs(world.graphs), own[:5], detours[:5]) == pytest.approx(expected)
+
+
+def test_an_itinerary_leads_through_different_houses() -> None:
+    """A tour goes on while the agent is in the other house; in R2R a letter is an episode."""
+    settings: dict[str, Any] = {"features": "none", "itinerary": "AABBAA"}
+    env = gym.make("memenvs/VLN-IR2R-v0", **settings)
+    plain = gym.make("memenvs/VLN-IR2R-v0", features="none")
+    infos = [env.reset(seed=5)[1], *(env.reset()[1] for _ in range(6))]
+    alone = [plain.reset(seed=5)[1], *(plain.reset()[1] for _ in range(5))]
+    scans = [info["scan"] for info in infos[:6]]
+    assert scans == [scans[0]] * 2 + [scans[2]] * 2 + [scans[0]] * 2
+    assert scans[0] != scans[2]
+    assert [info["leg"] for info in infos] == [0, 0, 1, 1, 2, 2, 0]
+    assert [infos[k]["instr_id"] for k in (0, 1, 4, 5)] == [alone[k]["instr_id"] for k in (0, 1, 4, 5)]
+    assert len({info["instr_id"] for info in infos[:6]}) == 6
+
+    env = gym.make("memenvs/VLN-R2R-v0", **settings)
+    infos = [env.reset(seed=5)[1], *(env.reset()[1] for _ in range(5))]
+    assert len({info["instr_id"] for info in infos}) == 2
+    task = TrialVectorEnv(R2R, 1, features="none").task
+    scans_by_home: dict[int, set[str]] = {}
+    for layout in range(0, task.num_layouts, task.num_layouts // 300):
+        scan = env.reset(options={"layout": layout, "new_trial": True})[1]["scan"]
+        scans_by_home.setdefault(task.home_of(layout), set()).add(scan)
+    assert 2 < len(scans_by_home) <= task.num_homes
+    assert all(len(scans) == 1 for scans in scans_by_home.values())
+    assert len(set.union(*scans_by_home.values())) == len(scans_by_home)  # a home for each house, not for each layout
+
+
+def test_tours_of_one_house_have_no_itinerary(make):
+    with pytest.raises(ValueError, match="itinerary must have letters up to A, as the split has 1 homes or layouts"):
+        make(itinerary="AB")

@@ -1,0 +1,50 @@
+"""Worlds that change: what differs between the runs, and where they are evaluated."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from memenvs.agents.study import find_studies, load_study
+
+FILE = find_studies()["changing_worlds"]
+
+
+@pytest.fixture(scope="module")
+def study():
+    return load_study(FILE)
+
+
+@pytest.fixture(scope="module")
+def module(study):
+    return sys.modules[study.tables.__module__]
+
+
+def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
+    for name in ("darkroom", "homes"):
+        kinds = {kind: study.configs[f"{name}-{kind}"] for kind in module.TRIALS if f"{name}-{kind}" in study.configs}
+        first = next(iter(kinds["fixed"].values()))
+        for kind, configs in kinds.items():
+            for config in configs.values():
+                differs = {key for key in vars(first) if getattr(first, key) != getattr(config, key)}
+                assert differs <= {"policy", "env_kwargs"}
+                changed = {key for key in config.env_kwargs if config.env_kwargs[key] != first.env_kwargs.get(key)}
+                assert changed <= set(module.TRIALS[kind])
+
+
+def test_trials_of_the_darkroom_are_whole_rollouts(study, module):
+    config = study.configs["darkroom-itinerary"]["relic"]
+    assert config.learner.n_steps == len(module.ITINERARY) * config.env_kwargs["max_episode_steps"]
+    assert config.total_steps % (config.n_envs * config.env_kwargs["max_episode_steps"]) == 0
+
+
+@pytest.mark.parametrize("task", ["darkroom-itinerary", "homes-fixed"])
+def test_evaluations_are_in_new_places(study, module, monkeypatch, task):
+    monkeypatch.setattr(module, "play_trials", lambda played, *metrics, **changes: changes)
+    for kind in module.TRIALS:
+        changes = study.evaluations[kind](SimpleNamespace(config=study.configs[task]["relic"]))
+        assert changes["eval_kwargs"]["split"] == "test"
+        assert changes["eval_kwargs"].items() >= module.TRIALS[kind].items()
+        assert changes["eval_steps"] >= 15 * study.configs[task]["relic"].env_kwargs["max_episode_steps"]

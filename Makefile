@@ -65,7 +65,7 @@ bench: $(VENV)/dev
 bench-check: $(VENV)/dev
 	$(BIN)/python benchmarks/all.py --compare $(or $(OLD),$(error OLD is the file to compare with)) $(or $(NEW),$(error NEW is the file to check))
 
-# torch comes first and through the constraints: any other way can pull gigabytes of CUDA libraries.
+# torch comes first and through the constraints, which say how to spare oneself gigabytes of CUDA libraries.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else f"memenvs needs Python 3.11 or newer, this is {v[0]}.{v[1]}; try: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "this Python has no venv; on Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }

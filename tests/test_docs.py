@@ -323,6 +323,19 @@ def test_the_citation_is_of_this_version_and_has_the_date_of_the_changelog():
     assert re.findall(r"^date-released: (.+)$", citation, re.MULTILINE) == [date] * (date != "unreleased")
 
 
+def test_the_line_of_pip_is_the_same_everywhere():
+    pages = [README, DOCS / "getting_started.md", DOCS / "index.md"]
+    lines = {
+        re.search(r"^pip install .*\n", page.read_text().replace("\\\n    ", ""), re.MULTILINE)[0] for page in pages
+    }
+    (line,) = lines
+    notebook = json.loads((ROOT / "examples" / "quickstart.ipynb").read_text())
+    (cell,) = (cell for cell in notebook["cells"] if "skip-execution" in cell["metadata"].get("tags", ()))
+    assert "".join(cell["source"]) == "%" + line.strip().replace("install", "install --quiet")
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert line.endswith(f'"memenvs[agents] @ git+{urls["Repository"]}"\n')
+
+
 def test_the_same_pythons_are_supported_everywhere():
     texts = {name: (ROOT / name).read_text() for name in ("pyproject.toml", "README.md", ".ci/matrix", "Makefile")}
     pythons = re.findall(r"Programming Language :: Python :: (3\.\d+)", texts["pyproject.toml"])

@@ -6,8 +6,11 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from memenvs.board.entry import read_entry
 from memenvs.board.replay import check_replay
@@ -97,6 +100,42 @@ def test_entries_of_agents_of_other_libraries(tmp_path, agent):
     folder = tmp_path / "out" / "Darkroom-Gap-v0_v0" / agent
     assert re.search(rf"^out/Darkroom-Gap-v0_v0/{agent}: \d\.\d\d", printed, re.MULTILINE)
     check_replay(read_entry(folder))
+
+
+def printed_by_cells(notebook: Any) -> dict[str, str]:
+    """Title of each section of the quick start, and what its cell prints."""
+    texts, code = notebook.cells[1::2], notebook.cells[2::2]
+    return {
+        re.match(r"\*\*(.+?)\.\*\*", text.source)[1]: "".join(
+            output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stdout"
+        )
+        for text, cell in zip(texts, code, strict=False)  # the last text says where next
+    }
+
+
+def test_the_quick_start_runs_and_shows_what_it_prints(tmp_path):
+    path = ROOT / "examples" / "quickstart.ipynb"
+    kept = nbformat.read(path, 4)
+    assert path.stat().st_size < 300_000
+    run = nbformat.read(path, 4)
+    for cell in run.cells:
+        cell.outputs = []
+    NotebookClient(run, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    printed, before = printed_by_cells(run), printed_by_cells(kept)
+    assert printed.pop("Install") == ""  # skipped, as its tag says
+    first, later = map(float, re.findall(r"\d\.\d\d", printed.pop("A trained agent")))
+    assert later > first + 0.1
+    curves = re.findall(r"return (\d+\.\d) at first, (\d+\.\d) at the end", printed.pop("A learning curve"))
+    (begin, search), (_, memory) = [tuple(map(float, curve)) for curve in curves]
+    assert search > 3 * begin and memory > 1.4 * search
+    # episodes are the same on any processor; what networks do in them need not be
+    assert printed == {name: before[name] for name in ("A film", "An episode", "A certificate")}
+    drawn, pictures = (
+        {mime for cell in notebook.cells for output in cell.get("outputs", ()) for mime in output.get("data", ())}
+        for notebook in (run, kept)
+    )
+    assert drawn == pictures and {"text/html", "image/png"} < pictures
+    assert not any(tmp_path.iterdir())
 
 
 def test_plain_stable_baselines3(tmp_path):

@@ -32,6 +32,19 @@ Start = Callable[[Work, int], list[Future[Any]]]
 """Starts as many workers as the number says."""
 
 
+def check_engine(name: str, resources: Mapping[str, Any] | None = None) -> None:
+    """Check the name of an engine, and that it has resources; see `open_engine`.
+
+    Raises:
+        ValueError: There is no such engine, or it has none.
+    """
+    kind, _, address = name.partition(":")
+    if kind not in ENGINES or (address and kind != "ray"):
+        raise ValueError(f"an engine must be local, slurm, ray or ray:ADDRESS, got {name!r}")
+    if kind == "local" and resources:
+        raise ValueError(f"resources are of slurm and ray; processes of this machine have none, got {resources}")
+
+
 @contextmanager
 def open_engine(
     name: str, folder: Path, processes: int | None = None, resources: Mapping[str, Any] | None = None
@@ -54,12 +67,9 @@ def open_engine(
         ValueError: There is no such engine, or it has no such resource.
         ImportError: The package of the engine is missing.
     """
+    check_engine(name, resources)
     kind, _, address = name.partition(":")
-    if kind not in ENGINES or (address and kind != "ray"):
-        raise ValueError(f"an engine must be local, slurm, ray or ray:ADDRESS, got {name!r}")
     if kind == "local":
-        if resources:
-            raise ValueError(f"resources are of slurm and ray; processes of this machine have none, got {resources}")
         with _local(processes or 1) as start:
             yield start
     elif kind == "slurm":

@@ -206,7 +206,8 @@ def run_study(
         folder = out / name
         differs = difference(read_config(folder), study.runnable(cell, out, smoke)) if _has_begun(folder) else None
         if differs:
-            raise ValueError(f"{folder} holds another run: {differs}; choose another folder")
+            remedy = "choose another folder" if has_checkpoint(folder) else "it has no checkpoint: delete it"
+            raise ValueError(f"{folder} holds another run: {differs}; {remedy}")
     if not missing:
         return
     for name in missing:  # it is to end again

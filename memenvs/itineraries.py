@@ -76,7 +76,7 @@ def check_homes(itinerary: str, homes: int) -> None:
     """
     needed = letter_number(max(itinerary)) + 1
     if needed > homes:
-        raise ValueError(
-            f"itinerary must have letters up to {ascii_uppercase[homes - 1]}, as the split has {homes} homes or "
-            f"layouts, got {itinerary!r}"
-        )
+        reason = f"up to {ascii_uppercase[homes - 1]}, as the split has {homes} homes or layouts"
+        if homes == 1:
+            reason = "A alone, as there is one home or layout"
+        raise ValueError(f"itinerary must have letters {reason}, got {itinerary!r}")

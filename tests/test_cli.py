@@ -140,6 +140,9 @@ def test_settings_are_given_one_by_one_or_as_json(capsys):
     nested = ["--env_kwargs.a.b", "-1", "--env_kwargs.a.c.d", "x y", "--env_kwargs.a", '{"e": null}']
     parsed = make_parser().parse_args(["bench", *nested, "Darkroom-v0"])
     assert parse_settings(parsed.settings) == {"a": {"b": -1, "c": {"d": "x y"}, "e": None}}
+    numbers = {".3": 0.3, "-.5": -0.5, "2.": 2.0, ".1e-2": 0.001, "1e5": 1e5, ".": ".", "v.5": "v.5", "1.2.3": "1.2.3"}
+    for text, value in numbers.items():
+        assert parse_settings([("env_kwargs.moves", text)]) == {"moves": value}
     assert "argument --env_kwargs.size: must have a value" in refuse(
         capsys, "rollout", "Darkroom-v0", "--env_kwargs.size"
     )

@@ -102,7 +102,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.test_set is not None:
             print(f"test set {arguments.test_set}: {result['agent']['test_set']['hash']}")
         print_curves(result, config.score)
-        print(f"written: {arguments.folder / name}.json")
+        step = f"; next: memenvs report {arguments.folder}" if arguments.name is None else ""
+        print(f"written: {arguments.folder / name}.json{step}")
     return result
 
 

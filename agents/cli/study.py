@@ -32,6 +32,7 @@ study STUDY?: name of a folder of studies/, or a file with a `Study`; without it
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train what is missing of a study, and print its tables."""
+    from memenvs.agents.engines import check_engine
     from memenvs.agents.experiments.config import CONFIG
     from memenvs.agents.study import ROWS, Rows, draw_figures, find_studies, load_study, read_rows
     from memenvs.agents.work import ROW, list_runs, run_study
@@ -60,6 +61,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                 if (folder / CONFIG).is_file() or (folder / ROW).is_file():
                     shutil.rmtree(folder)
     cells = own.cells(arguments.tasks or (), arguments.methods or (), seeds)
+    resources = _parse_resources(arguments.resources)
+    check_engine("local" if arguments.on == "none" else arguments.on, resources)
     if arguments.dry_run:
         rows = read_rows(rows_file)
         recorded = Rows([*read_rows(file.with_name(ROWS)), *rows])
@@ -75,7 +78,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             rows_file,
             on=arguments.on,
             processes=arguments.jobs,
-            resources=_parse_resources(arguments.resources),
+            resources=resources,
             smoke=arguments.smoke,
             imports=arguments.imports,
         )

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """
     preset = find_preset(arguments.preset)
     settings = [(name, json_or_text(text)) for name, text in arguments.settings]
-    config = with_overrides(preset, _with_own_memory_kwargs(preset, settings))
+    config = with_overrides(preset, _with_own_strategy(preset, settings))
     folder = arguments.out or Path("runs") / f"{arguments.preset}-{config.seed}"
     check_registered(config.env)
     if not arguments.resume:
@@ -104,16 +104,14 @@ def _count_weights(model: Any) -> dict[str, int]:
     }
 
 
-def _with_own_memory_kwargs(preset: RunConfig, settings: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Leave out the preset's settings of its memory if another memory is chosen, whose settings have other names."""
-    names = [name.replace("-", "_") for name, _ in settings]
-    memory = next((value for name, value in settings if name == "policy.memory"), None)
-    is_swapped = memory is not None and memory != preset.policy.get("memory")
-    if is_swapped and "strategy" in preset.policy and "policy.strategy" not in names:
+def _with_own_strategy(preset: RunConfig, settings: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Leave out the preset's strategy if a memory is chosen that evicts nothing."""
+    changes = {name.replace("-", "_"): value for name, value in settings}
+    memory = changes.get("policy.memory")
+    is_swapped = memory not in (None, preset.policy.get("memory"))
+    if is_swapped and "strategy" in preset.policy and "policy.strategy" not in changes:
         from memenvs.agents.papers.sat.config import TOKEN_MEMORIES  # not above: it imports torch
 
-        if memory not in TOKEN_MEMORIES:  # others evict nothing
-            settings = [("policy.strategy", None), *settings]
-    if not is_swapped or not preset.policy.get("memory_kwargs") or "policy.memory_kwargs" in names:
-        return settings
-    return [("policy.memory_kwargs", {}), *settings]
+        if memory not in TOKEN_MEMORIES:
+            return [("policy.strategy", None), *settings]
+    return settings

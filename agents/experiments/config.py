@@ -251,7 +251,7 @@ def _difference(base: dict[str, Any], other: dict[str, Any], prefix: str = "") -
 
 
 def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
-    """A copy of a config with some fields changed.
+    """A copy of a config with some fields changed; another memory begins with its defaults.
 
     Args:
         config: The config to start from.
@@ -266,7 +266,7 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
     learner_names = [learner.name for learner in learners()]
     changes: dict[str, Any] = {}
     learner_changes: dict[str, Any] = {}
-    for name, value in pairs:
+    for name, value in [*_own_memory_settings(config, pairs), *pairs]:
         head, _, rest = name.replace("-", "_").partition(".")
         if head in learner_names and rest:
             if head != own:
@@ -292,6 +292,15 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
     if learner_changes:
         changes["learner"] = replace(config.learner, **learner_changes)
     return replace(config, **changes)  # all at once, since the range of one setting may depend on another
+
+
+def _own_memory_settings(config: RunConfig, pairs: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Leave out the settings of a memory if another one is chosen, whose settings have other names."""
+    changes = {name.replace("-", "_"): value for name, value in pairs}
+    is_swapped = changes.get("policy.memory") not in (None, config.policy.get("memory"))
+    if not is_swapped or not config.policy.get("memory_kwargs") or "policy.memory_kwargs" in changes:
+        return []
+    return [("policy.memory_kwargs", {})]
 
 
 def _check_known(setting: str, name: str, names: Sequence[str], hint: str = "") -> None:

@@ -82,6 +82,8 @@ def itinerary_figure(evaluations: Mapping[str, Sequence[Evaluation]], score: str
             curves[f"{name}, emptied"] = score_curve(fresh, score, 1)
     figure = interval_figure(curves, "episode of the trial", metric_label(score))
     (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    axes.set_ylim(top=high + 0.12 * (high - low))  # the letters stand above the lines
     for letter, episodes in visits(itinerary):
         if episodes[0]:
             axes.axvline(episodes[0] + 0.5, color="#999999", linewidth=1.0)

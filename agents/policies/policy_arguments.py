@@ -41,6 +41,12 @@ INPUT_FORMATS = {
     "move": "the number of a move",
 }
 """Format of each observation key that a memory can read directly, for messages."""
+INPUT_SOURCES = {
+    "pose": "Roaming, Coverage and Search have it, PoseWrapper adds it",
+    "place": "make_vec_env(..., place=True) adds it",
+    "move": "Room Ballet has it",
+}
+"""Where each of them comes from."""
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
     "relu": nn.ReLU,
@@ -204,9 +210,9 @@ def extractor_space(space: spaces.Space, memory: str, settings: Mapping[str, Any
         space_of_key = keys.pop(key, None)
         has_shape = space_of_key is not None and space_of_key.shape == EXTRA_INPUTS[key][1]
         if not has_shape or (key != "pose" and not isinstance(space_of_key, spaces.Discrete)):
-            hint = " (make_vec_env(..., place=True) adds it)" if key == "place" else ""
             raise ValueError(
-                f"the memory {memory!r} needs the key {key!r}, {INPUT_FORMATS[key]}, in observations{hint}; got {space}"
+                f"the memory {memory!r} needs the key {key!r}, {INPUT_FORMATS[key]}, in observations "
+                f"({INPUT_SOURCES[key]}); got {space}"
             )
     if not keys:
         raise ValueError(

@@ -55,7 +55,7 @@ def with_size(memory: str, size: str | int | None, settings: Mapping[str, Any], 
         return dict(settings)
     if (not is_number(size) and size != "small") or memory not in SMALL:
         sizes = (
-            "'small', a number of weights or None"
+            "'small', a whole number of weights of at least 1, or None"
             if memory in SMALL
             else f"None for the memory {memory!r}; give memory_kwargs"
         )
@@ -90,9 +90,10 @@ def _scaled(memory: str, size: int, settings: Mapping[str, Any], input_dim: int)
     candidates = {weights(units): units for units in (low, max(1, low - 1))}
     closest = min(candidates, key=lambda weights: abs(weights - size))
     if not size / 2 <= closest <= 2 * size:
+        bound = "at most " if weights(low) < size else "at least " if low == 1 else ""
         raise ValueError(
-            f"size must be about {closest} weights for the memory {memory!r} with {dict(settings)} and an embedding of "
-            f"{input_dim} numbers, got {size}"
+            f"size must be {bound}about {closest} weights for the memory {memory!r} with {dict(settings)} and an "
+            f"embedding of {input_dim} numbers, got {size}"
         )
     return scaled(unit * candidates[closest])
 

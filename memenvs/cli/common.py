@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -206,11 +207,11 @@ def refuse_options(arguments: argparse.Namespace, names: Sequence[str], reason: 
 
 
 def json_or_text(text: str) -> Any:
-    """Read the value of a setting as JSON; what is not JSON is text."""
+    """Read the value of a setting as JSON, or as a number such as .5; all else is text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return text
+        return float(text) if re.fullmatch(r"[+-]?(\d+\.|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE) else text
 
 
 def merge_settings(settings: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

@@ -89,6 +89,8 @@ def make_configs() -> dict[str, dict[str, RunConfig]]:
     }
     short_methods = {"relic": others["relic"], "lstm": others["lstm"], **compressive}
     configs = grid({name: tasks[name] for name in TABLES[0]}, methods)
+    for name, own in configs.items():  # it has the sizes of the others
+        own["sat-pm"] = changed(own["sat-pm"], {"policy.memory_kwargs": tasks[name].policy["memory_kwargs"]})
     configs["visual-match"]["ama-long"] = replace(visual_match, total_steps=3 * visual_match.total_steps // 2)
     return configs | grid({"short-visual-match": tasks["short-visual-match"]}, short_methods)
 

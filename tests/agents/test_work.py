@@ -9,6 +9,7 @@ import signal
 import time
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from memenvs.agents.experiments.directory import lock_folder
 from memenvs.agents.study import Rows, Study, load_study, read_rows, settings_hash
 from memenvs.agents.work import ERROR, LOCK, PLAN, ROW, Plan, list_runs, read_plan, run_study, work
 from memenvs.cli import main
+from memenvs.json_records import format_json
 from tests.agents.small_study import (
     cells_of,
     comparable,
@@ -206,6 +208,19 @@ def test_the_commands(plan, measured, tmp_path, capsys, monkeypatch):
         (["work", str(tmp_path)], "`memenvs study NAME --out "),
     ):
         assert main(arguments) == 2 and message in capsys.readouterr().err
+        if arguments[0] == "study":
+            assert main([*arguments, "--dry-run"]) == 2 and message in capsys.readouterr().err
+
+
+def test_a_run_of_other_settings_is_kept_if_it_has_a_checkpoint(plan, measured, tmp_path):
+    """One that failed before it learned anything blocks the study no more than its folder is worth."""
+    folder, config = plan.out / "room-relic-0", load_study(plan.study).runnable(("room", "relic", 0), plan.out)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_bytes(format_json(replace(config, total_steps=9999).to_json()).encode())
+    for remedy in ("it has no checkpoint: delete it", "choose another folder"):
+        with pytest.raises(ValueError, match=f"room-relic-0 holds another run: total_steps is 9999 .*; {remedy}$"):
+            list(run_study(plan.study, [("room", "relic", 0)], plan.out, tmp_path / "rows.jsonl"))
+        (folder / "checkpoint.zip").touch()
 
 
 def test_a_plan_is_read_as_it_was_written(plan, tmp_path):

@@ -272,5 +272,5 @@ def test_an_itinerary_leads_through_different_houses() -> None:
 
 
 def test_tours_of_one_house_have_no_itinerary(make):
-    with pytest.raises(ValueError, match="itinerary must have letters up to A, as the split has 1 homes or layouts"):
+    with pytest.raises(ValueError, match="itinerary must have letters A alone, as there is one home or layout, got"):
         make(itinerary="AB")

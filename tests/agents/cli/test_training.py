@@ -14,10 +14,10 @@ import pytest
 import memenvs
 from memenvs import registry
 from memenvs.agents.cli.evaluate import print_curves
-from memenvs.agents.cli.train import _with_own_memory_kwargs
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory
 from memenvs.agents.presets import find_preset
+from memenvs.agents.study import grid
 from memenvs.cli import main
 
 
@@ -82,7 +82,9 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "NaN" not in text and json.loads(text)["agent"]["metrics"]["return"]["stderr"] == [None, None]
     own = ["--steps", str(find_preset("ci-smoke").eval_steps), "--checkpoint", CHECKPOINT]
     assert main([*evaluate, *own]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"written: {folder / 'evaluation.json'}"
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"written: {folder / 'evaluation.json'}; next: memenvs report {folder}"
+    )
     assert main([*evaluate, *short, "--demonstrations", "1"]) == 2
     assert "demonstrations_1.json is for the run's own settings" in capsys.readouterr().err
     assert main([*evaluate, "--demonstrations", "1", "--name", "evaluation"]) == 2
@@ -222,8 +224,10 @@ def test_another_memory_begins_with_its_own_settings() -> None:
         ([("policy.memory", "relic"), ("policy.memory_kwargs.layers", 2)], before | {"layers": 2}),
         ([("seed", 3)], before),
     ):
-        config = with_overrides(preset, _with_own_memory_kwargs(preset, settings))
+        config = with_overrides(preset, settings)
         assert config.policy["memory_kwargs"] == expected, settings
+    methods = grid({"task": preset}, {"gru": {"policy.memory": "gru"}})["task"]
+    assert methods["gru"].policy["memory_kwargs"] == {}  # in a study too
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ import pytest
 
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.itinerary import itinerary_scores
-from memenvs.agents.experiments.play import RandomPolicy, RulePolicy
+from memenvs.agents.experiments.itinerary_report import itinerary_figure
+from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy, RulePolicy
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import make_vec_env
@@ -62,6 +63,17 @@ def test_an_emptied_memory_plays_each_visit_as_a_trial_of_its_own() -> None:
     assert data["itinerary"]["letters"] == "AAABBBAA"
     assert data["itinerary"]["metrics"]["return"]["fresh"]["mean"] == pytest.approx(fresh.mean(0))
     assert "B 4 to 6" in str(results) and "interference" in str(results)
+
+
+def test_no_line_hides_a_letter_of_the_figure() -> None:
+    env = make_vec_env("memenvs/Darkroom-v0", 2, seed=3, itinerary="AABBA", **DARKROOM)
+    results = TrialEvaluator(env, n_trials=4).run(OraclePolicy(env))
+    figure = itinerary_figure({"oracle": [results.to_json()]}, "return", "AABBA")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == ["A", "B", "A"]
+    lowest = min(text.get_window_extent().y0 for text in axes.texts)
+    assert lowest > axes.transData.transform((1, results.metrics["return"].mean(0).max()))[1] + 3
 
 
 def test_policies_without_trials_are_played_once() -> None:

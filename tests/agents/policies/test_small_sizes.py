@@ -99,16 +99,23 @@ def test_a_number_of_weights_is_stored_with_the_settings_that_it_stands_for(tmp_
 
 @pytest.mark.parametrize("size", ["tiny", 0, -5, 1.5, True])
 def test_wrong_sizes_are_named(size: object) -> None:
-    with pytest.raises(ValueError, match="size must be 'small', a number of weights or None, got"):
+    with pytest.raises(ValueError, match="size must be 'small', a whole number of weights of at least 1, or None, got"):
         learner("gru", policy_kwargs={"size": size})
     assert SMALL.keys() == MEMORIES.keys()
 
 
-def test_a_size_that_no_width_has_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"about 1776 weights for .* 'gru' with \{\} and an embedding of 64 .*, got 10"
-    ):
-        with_size("gru", 10, {}, WIDTH)  # width 8: 3 * (8 * 64 + 8 * 8 + 2 * 8) weights
+@pytest.mark.parametrize(
+    ("size", "settings", "nearest"),
+    [
+        (10, {}, "at least about 1776"),  # width 8: 3 * (8 * 64 + 8 * 8 + 2 * 8) weights
+        (10**12, {}, r"at most about \d+"),
+        (10, {"hidden_dim": 8}, "at least about 1776"),
+        (10**6, {"hidden_dim": 8}, "at most about 1776"),
+    ],
+)
+def test_a_size_that_no_width_has_is_refused(size: int, settings: dict[str, int], nearest: str) -> None:
+    with pytest.raises(ValueError, match=rf"size must be {nearest} weights for .* 'gru' with .* of 64 .*, got {size}"):
+        with_size("gru", size, settings, WIDTH)
 
 
 def test_the_command_prints_the_weights_of_a_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

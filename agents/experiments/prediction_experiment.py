@@ -241,11 +241,12 @@ def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: 
     started_at = time.perf_counter()
 
     def log(numbers: dict[str, float]) -> bool:
+        run.can_stop = False  # there is a batch to save
         for name, value in numbers.items():
             logger.record_mean(f"train/{name}", value)
         return not any(learner.processes.gather(run.stop_signal is not None))
 
-    run.can_stop = False  # before the end of a batch
+    run.can_stop = learner.processes.count == 1
     learner.learn(steps, log)
     run.can_stop = True
     if learner.num_timesteps < start + steps:

@@ -8,14 +8,20 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from memenvs.agents.presets import FAMILIES, PRESETS, find_preset
+from memenvs.cli.common import UserError
 
 ARGUMENTS = """
 name NAME?: show this one; or list presets whose names contain it or, with * or ?, match it, such as 'sat-*'
+--memories: list the memories instead, names for `--policy.memory` of any preset, and what each observes besides
 """
 
 
 def run(arguments: argparse.Namespace) -> Any:
-    """List the presets by family, those that match a pattern, or show the settings of one."""
+    """List the presets by family, those that match a pattern, or the memories; or show the settings of a preset."""
+    if arguments.memories:
+        if arguments.name is not None:
+            raise UserError("argument --memories: not allowed with argument NAME")
+        return _list_memories(arguments.json)
     if arguments.name is None:
         return _list_families(arguments.json)
     pattern = arguments.name if set(arguments.name) & set("*?") else f"*{arguments.name}*"
@@ -37,12 +43,27 @@ def _list_families(as_json: bool) -> list[dict[str, Any]]:
             print(title)
             for name, preset in family.items():
                 print(f"  {name:{width}} {preset.about}")
-        print("`presets NAME` shows the settings of one; `train NAME` trains it.")
+        print(
+            "`presets NAME` shows the settings of one; `train NAME` trains it. `presets --memories` lists memories for it."
+        )
     return [
         {"family": title, "name": name, "about": preset.about}
         for title, family in FAMILIES.items()
         for name, preset in family.items()
     ]
+
+
+def _list_memories(as_json: bool) -> list[dict[str, Any]]:
+    """Memories with what they need in observations."""
+    from memenvs.agents.memory import memories, required_inputs  # not above: it imports torch
+
+    rows = [{"name": name, "about": about, "needs": list(required_inputs(name))} for name, about in memories().items()]
+    if not as_json:
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            needs = f" (needs {', '.join(row['needs'])})" if row["needs"] else ""
+            print(f"{row['name']:{width}} {row['about']}{needs}")
+    return rows
 
 
 def _show_preset(name: str, as_json: bool) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from memenvs.agents.memory import memories
 from memenvs.agents.presets import FAMILIES, PRESETS, find_preset
 from memenvs.cli import main
 
@@ -39,3 +40,12 @@ def test_one_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["presets", "demo"]) == 0
     out = capsys.readouterr().out
     assert json.loads(out[out.index("{") :]) == settings
+
+
+def test_memories_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
+    assert names(capsys, "--memories") == list(memories())
+    assert main(["presets", "--memories"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "(needs" not in lines["lstm"]
+    assert lines["smt"].endswith("(needs pose)") and lines["sat-pm"].endswith("(needs place)")
+    assert main(["presets", "demo", "--memories"]) == 2

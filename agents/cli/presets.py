@@ -17,7 +17,7 @@ name NAME?: show this one; or list presets whose names contain it or, with * or 
 
 
 def run(arguments: argparse.Namespace) -> Any:
-    """List the presets by family, those that match a pattern, or the memories; or show the settings of a preset."""
+    """List presets or memories, or show the settings of a preset."""
     if arguments.memories:
         if arguments.name is not None:
             raise UserError("argument --memories: not allowed with argument NAME")
@@ -43,9 +43,7 @@ def _list_families(as_json: bool) -> list[dict[str, Any]]:
             print(title)
             for name, preset in family.items():
                 print(f"  {name:{width}} {preset.about}")
-        print(
-            "`presets NAME` shows the settings of one; `train NAME` trains it. `presets --memories` lists memories for it."
-        )
+        print("`presets NAME` shows the settings of one, `train NAME` trains it, `presets --memories` lists memories.")
     return [
         {"family": title, "name": name, "about": preset.about}
         for title, family in FAMILIES.items()

@@ -1,4 +1,4 @@
-"""Worlds that change: agents that learn from trials in one place, with moves, or with itineraries."""
+"""Worlds that change: agents that learn in one place, with moves, or from itineraries."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Score by episode of the itinerary, as agents carry their memory; dotted: emptied at each change."""
+    """Score by episode of the itinerary; dotted: with a memory that is emptied at each change."""
     drawn = [run for run in runs(rows) if run[0] == "homes" or run[1] in ("relic", "gated-deltanet", "lstm")]
     if not drawn:
         return None
@@ -145,7 +145,7 @@ def draw(rows: Rows) -> Figure | None:
 
 
 def draw_lines(axes: Axes, rows: Rows, task: str, method: str, kind: str, color: str) -> None:
-    """Mean over seeds with its 95 % interval, and the mean of a memory that is emptied at each change."""
+    """Mean over seeds with its 95 % interval; dotted: the mean of a memory that is emptied."""
     metric, factor, _ = SCORES[task]
     episodes = np.arange(1, EPISODES + 1)
     mean, margin = mean_and_margin(episodes_of(rows, "itinerary", task, method, kind))

@@ -1,10 +1,10 @@
-"""Means over seeds and bootstrap intervals over layouts, against known answers."""
+"""Means over seeds, and bootstrap intervals over layouts and tasks, against known answers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import t, trim_mean
+from scipy.stats import mannwhitneyu, t, trim_mean
 
 from memenvs.agents.experiments.statistics import (
     bootstrap_interval,
@@ -14,7 +14,9 @@ from memenvs.agents.experiments.statistics import (
     format_runs,
     interquartile_mean,
     mean_and_margin,
+    probability_of_improvement,
     seed_interval,
+    stratified_interval,
 )
 
 
@@ -59,3 +61,41 @@ def test_intervals_over_seeds_are_of_each_column() -> None:
     assert mean == pytest.approx(values.mean(0))
     assert high - low == pytest.approx(2 * 1.96 * values.std(0) / np.sqrt(50), rel=0.1)
     assert [bound.tolist() for bound in seed_interval(values[:1])] == [values[0].tolist()] * 3
+
+
+# Scores of two methods, (runs, tasks), and what google-research/rliable 1.2 makes of them with 50,000 resamples.
+OURS = [
+    [0.638, 0.56, 0.792, 0.631],
+    [0.439, 0.708, 0.991, 0.884],
+    [0.389, 0.22, 0.413, 0.612],
+    [-0.098, 0.534, 0.226, 0.38],
+    [0.437, 0.505, 0.723, 0.913],
+]
+OTHERS = [
+    [0.461, 0.91, 0.3, 0.605],
+    [0.771, 0.528, 0.277, 0.223],
+    [0.363, 0.566, 0.197, 0.437],
+    [0.452, 0.662, 0.564, 0.607],
+    [0.304, 0.461, 0.735, 0.948],
+]
+
+
+def test_intervals_over_tasks_are_those_of_rliable() -> None:
+    ours, others = (list(np.array(scores).T) for scores in (OURS, OTHERS))
+    for samples, expected in ((ours, (0.5477, 0.4461, 0.6502)), (others, (0.5044, 0.4125, 0.6071))):
+        interval = stratified_interval(samples, lambda drawn: interquartile_mean(np.concatenate(drawn)))
+        assert interval[0] == pytest.approx(expected[0], abs=1e-4)
+        assert interval[1:] == pytest.approx(expected[1:], abs=0.01)
+    both = stratified_interval(
+        [*ours, *others], lambda drawn: probability_of_improvement(drawn[: len(ours)], drawn[len(ours) :])
+    )
+    assert both == pytest.approx((0.54, 0.36, 0.72), abs=0.02)
+
+
+def test_probability_of_improvement_is_the_u_statistic() -> None:
+    rng = np.random.default_rng(0)
+    ours, others = ([rng.integers(5, size=count).astype(float) for count in counts] for counts in ((3, 6), (4, 2)))
+    expected = [
+        mannwhitneyu(own, other).statistic / (len(own) * len(other)) for own, other in zip(ours, others, strict=True)
+    ]
+    assert probability_of_improvement(ours, others) == pytest.approx(np.mean(expected))

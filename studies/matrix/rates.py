@@ -1,0 +1,45 @@
+"""Learning rates of the matrix, tried for half of the steps with a seed of their own.
+
+    memenvs study studies/matrix/rates.py --rows studies/matrix/rates.jsonl --out runs/matrix_rates
+
+`study.py` takes the better one. Trials of the evaluation are those of training, never of the test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memenvs.agents.experiments.statistics import format_mean
+from memenvs.agents.study import Rows, Study, Table, changed, play_trials
+
+from .study import MEMORIES, RATES, TITLES, at_rate, make_tasks, score_of
+
+
+def make_tables(rows: Rows) -> list[Table]:
+    """Score of each learning rate."""
+    lines = [
+        [task, memory, *(format_mean(score_of(rows, task, f"{memory}, {rate}")) for rate in RATES)]
+        for task in TITLES
+        for memory in MEMORIES
+    ]
+    return [Table("Score after half of the steps", ["task", "memory", *RATES], lines)]
+
+
+STUDY = Study(
+    title="Learning rates of the memory matrix",
+    configs={
+        task: {
+            f"{memory}, {rate}": replace(
+                changed(config, {**changes, **at_rate(rate)}),
+                total_steps=config.total_steps // 2,
+                eval_kwargs=config.validation_kwargs,
+            )
+            for memory, changes in MEMORIES.items()
+            for rate in RATES
+        }
+        for task, config in make_tasks().items()
+    },
+    seeds=(100,),
+    evaluations={"evaluation": lambda played: play_trials(played, played.config.score)},
+    tables=make_tables,
+)

@@ -1,0 +1,231 @@
+"""The memory matrix: memories on certified tasks, at equal steps and about equal sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.evaluate import trained_policy
+from memenvs.agents.experiments.statistics import (
+    format_mean,
+    format_runs,
+    interquartile_mean,
+    probability_of_improvement,
+    stratified_interval,
+)
+from memenvs.agents.presets import find_preset
+from memenvs.agents.study import Played, Rows, Study, Table, changed, play_trials, read_rows
+
+#: Weights of each memory, about.
+SIZE = 100_000
+#: Learning rates, of which each memory has the better one in each task; it falls to a tenth.
+RATES = ("0.001", "0.003")
+RATE_ROWS = Path(__file__).with_name("rates.jsonl")
+#: Points of a learning curve.
+POINTS = 25
+#: Task -> its title.
+TITLES = {
+    "darkroom-gap": "Darkroom-Gap: return in episode 10",
+    "darkroom": "Darkroom: return in episode 10",
+}
+#: The memory that others are compared with.
+PEER = "lstm"
+SCRIPTED = ("memoryless", "window4", "window16", "ideal", "oracle")
+#: Method -> changes of the settings of a task.
+MEMORIES: dict[str, dict[str, Any]] = {
+    "none": {"policy.memory": "none"},
+    "window of 16": {"policy.memory": "window", "policy.memory_kwargs": {"steps": 16}},
+    **{
+        memory: {"policy.memory": memory}
+        for memory in (
+            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt"
+        )
+    },
+    # RL2: an episode is also rewarded for what later episodes of the trial gain from it
+    "lstm, rl2": {
+        "policy.memory": "lstm",
+        "ppo.credit_across_episodes": True,
+        "ppo.bootstrap_truncated": False,
+        "ppo.shuffle_episodes": False,
+    },
+}  # fmt: skip
+
+
+def make_tasks() -> dict[str, RunConfig]:
+    """Settings of a run in each task, without those of its memory."""
+    demo = find_preset("demo-gap")
+    tasks = {}
+    for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
+        steps = 25 + gap  # of an episode
+        tasks[task] = replace(
+            changed(demo, {"ppo.n_steps": 5 * steps, "policy.memory_kwargs": {}, "policy.size": SIZE}),
+            env=env,
+            env_kwargs={**demo.env_kwargs, "max_episode_steps": steps, **({"gap": gap} if gap else {})},
+            device="cpu",
+            total_steps=8_000 * steps,
+            eval_steps=10 * steps,
+        )
+    return tasks
+
+
+def at_rate(rate: str) -> dict[str, Any]:
+    """Changes of the settings for a learning rate."""
+    return {"ppo.learning_rate": float(rate), "ppo.final_learning_rate": float(rate) / 10}
+
+
+def score_of(rows: Rows, task: str, method: str) -> np.ndarray:
+    """Score in the last episode of a trial, one per seed."""
+    scores = rows.means(task, method, make_tasks()[task].score)
+    return scores[:, -1] if len(scores) else scores
+
+
+def best_rate(rates: Rows, task: str, memory: str) -> str:
+    """The better learning rate of a memory; the first one until both have been tried."""
+    scores = [score_of(rates, task, f"{memory}, {rate}") for rate in RATES]
+    return RATES[int(np.argmax(scores))] if all(map(len, scores)) else RATES[0]
+
+
+def make_configs(rates: Rows) -> dict[str, dict[str, RunConfig]]:
+    """Settings of each memory in each task, with its learning rate."""
+    return {
+        task: {
+            memory: changed(config, {**changes, **at_rate(best_rate(rates, task, memory))})
+            for memory, changes in MEMORIES.items()
+        }
+        for task, config in make_tasks().items()
+    }
+
+
+def count_weights(played: Played) -> int | None:
+    """Weights of the memory alone; None for a scripted policy."""
+    if played.run is None:
+        return None
+    policy = trained_policy(played.run, 0)
+    return sum(weights.numel() for weights in policy.memory.parameters())
+
+
+def learning_curve(played: Played) -> list[float] | None:
+    """Mean return in each of `POINTS` equal parts of training; None for a scripted policy."""
+    if played.run is None:
+        return None
+    steps, returns = np.array(played.run.metrics()["rollout/ep_rew_mean"]).T
+    part = np.minimum(steps * POINTS // played.config.total_steps, POINTS - 1)
+    return [round(float(returns[part == k].mean()), 3) for k in range(POINTS) if (part == k).any()]
+
+
+def shares_of(rows: Rows, task: str, method: str) -> np.ndarray:
+    """Scores, one per seed, where 0 is `memoryless` and 1 `ideal`; (0,) without their rows."""
+    low, high = (score_of(rows, task, rule) for rule in ("memoryless", "ideal"))
+    scores = score_of(rows, task, method)
+    return (scores - low) / (high - low) if len(low) and len(high) else scores[:0]
+
+
+def ranked(rows: Rows) -> list[str]:
+    """Memories with runs in every task, the highest interquartile mean of their shares first."""
+    shares = {memory: [shares_of(rows, task, memory) for task in TITLES] for memory in MEMORIES}
+    complete = [memory for memory in shares if all(map(len, shares[memory]))]
+    return sorted(complete, key=lambda memory: -pooled_mean(shares[memory]))
+
+
+def pooled_mean(samples: list[np.ndarray]) -> float:
+    """Interquartile mean over the runs of all tasks."""
+    return interquartile_mean(np.concatenate(samples))
+
+
+def improvement(samples: list[np.ndarray]) -> float:
+    """`probability_of_improvement` of the first half of the samples over the second."""
+    half = len(samples) // 2
+    return probability_of_improvement(samples[:half], samples[half:])
+
+
+def make_tables(rows: Rows) -> list[Table]:
+    """The order of memories over all tasks, then the scores in each task."""
+    lines = []
+    for memory in ranked(rows):
+        samples, peers = ([shares_of(rows, task, name) for task in TITLES] for name in (memory, PEER))
+        intervals = stratified_interval(samples, pooled_mean), stratified_interval([*samples, *peers], improvement)
+        texts = ["{:.2f} ({:.2f} to {:.2f})".format(*interval) for interval in intervals]
+        lines.append([memory, texts[0], "-" if memory == PEER else texts[1], *map(format_share, samples)])
+    header = ["memory", "interquartile mean", f"probability that it is better than {PEER}", *TITLES]
+    tables = [Table("Share of the way from the best play without a memory (0) to a perfect memory (1)", header, lines)]
+    for task, title in TITLES.items():
+        tables.append(task_table(rows, task, title))
+    return [table for table in tables if table.lines]
+
+
+def task_table(rows: Rows, task: str, title: str) -> Table:
+    """Score, learning rate, size and speed of each memory and rule in a task."""
+    rates = read_rows(RATE_ROWS)
+    lines = []
+    for method in [*MEMORIES, *SCRIPTED]:
+        runs = rows.of(task, method)
+        if not runs:
+            continue
+        line = [method, format_mean(score_of(rows, task, method))]
+        if method in MEMORIES:
+            speeds = [row["steps"] / row["cpu_seconds"] for row in runs if row["cpu_seconds"]]
+            weights = rows.results(task, method, "weights")[0]
+            line += [best_rate(rates, task, method), f"{weights:,}", f"{np.median(speeds):,.0f}" if speeds else "-"]
+        else:
+            line += ["-", "-", "-"]
+        lines.append(line)
+    return Table(title, ["memory or rule", "score", "learning rate", "weights", "steps per CPU second"], lines)
+
+
+def format_share(sample: np.ndarray) -> str:
+    """Mean and margin with two decimals; see `format_runs`."""
+    return format_runs(sample, ".2f", ".2f")
+
+
+def draw(rows: Rows) -> Figure | None:
+    """Heat map of shares, means over seeds: a row for each memory, a column for each task."""
+    memories = ranked(rows)
+    if not memories:
+        return None
+    shares = np.array([[shares_of(rows, task, memory).mean() for task in TITLES] for memory in memories])
+    figure = Figure(figsize=(2.5 + 1.5 * len(TITLES), 1 + 0.35 * len(memories)), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(shares, vmin=0, vmax=1, aspect="auto", cmap="viridis")
+    for (row, column), share in np.ndenumerate(shares):
+        axes.text(column, row, f"{share:.2f}", ha="center", va="center", color="w" if share < 0.6 else "k")
+    axes.set_xticks(range(len(TITLES)), list(TITLES))
+    axes.set_yticks(range(len(memories)), memories)
+    figure.colorbar(image, label="0 no memory, 1 perfect memory")
+    return figure
+
+
+def draw_curves(rows: Rows) -> Figure | None:
+    """Return along training, a panel for each task: mean over seeds."""
+    figure = Figure(figsize=(4 * len(TITLES), 4), layout="constrained")
+    for axes, (task, title) in zip(figure.subplots(1, len(TITLES), squeeze=False)[0], TITLES.items(), strict=True):
+        total = make_tasks()[task].total_steps
+        for number, memory in enumerate(ranked(rows)):
+            curves = rows.results(task, memory, "curve")
+            if curves:
+                steps = (np.arange(POINTS) + 0.5) * total / POINTS
+                style = "-" if number < 10 else "--"  # there are ten colours
+                axes.plot(steps, np.mean(curves, axis=0), style, label=memory)
+        axes.set(title=title.partition(":")[0], xlabel="steps", ylabel="return of training episodes")
+    if not figure.axes[0].lines:
+        return None
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right")
+    return figure
+
+
+STUDY = Study(
+    title="The memory matrix",
+    configs=make_configs(read_rows(RATE_ROWS)),
+    scripted=SCRIPTED,
+    evaluations={
+        "evaluation": lambda played: play_trials(played, played.config.score),
+        "weights": count_weights,
+        "curve": learning_curve,
+    },
+    tables=make_tables,
+    figures={"matrix": draw, "matrix_curves": draw_curves},
+)

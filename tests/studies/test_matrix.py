@@ -1,0 +1,92 @@
+"""The matrix: equal steps and sizes, the better learning rate, and shares by hand."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.study import Rows, Study, find_studies, load_study, read_rows
+from memenvs.registry import find_environment
+
+FILE = find_studies()["matrix"]
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load_study(FILE)
+
+
+@pytest.fixture(scope="module")
+def module(study):
+    return sys.modules[study.tables.__module__]
+
+
+def row(study: Study, task: str, method: str, seed: int | None, score: float) -> dict[str, Any]:
+    agent = {"metrics": {study.configs[task]["lstm"].score: {"mean": [0.0, score]}}}
+    return {"task": task, "method": method, "seed": seed, "evaluations": {"evaluation": {"agent": agent}}}
+
+
+def test_memories_differ_in_nothing_else(study):
+    """RL2 differs in how far credit flows; each has its own learning rate."""
+    own = {"learner", "policy"}
+    own_learner = {"learning_rate", "final_learning_rate"}
+    for configs in study.configs.values():
+        first = configs["none"]
+        for method, config in configs.items():
+            assert {name for name in vars(first) if getattr(first, name) != getattr(config, name)} <= own
+            credit = {"credit_across_episodes", "shuffle_episodes", "bootstrap_truncated"} if "rl2" in method else set()
+            changed = {name for name, value in vars(first.learner).items() if value != getattr(config.learner, name)}
+            assert changed <= own_learner | credit
+            assert all(config.policy[name] == first.policy[name] for name in first.policy if "memory" not in name)
+
+
+@pytest.mark.slow
+def test_memories_have_about_as_many_weights(study):
+    for task, configs in study.configs.items():
+        counts = {}
+        for method, config in configs.items():
+            env = make_vec_env(config.env, 1, seed=0, **config.env_kwargs)
+            model = PartialUpdatePPO("MemoryPolicy", env, config.learner, policy_kwargs=config.policy, seed=0)
+            counts[method] = sum(weights.numel() for weights in model.policy.memory.parameters())
+            env.close()
+        assert counts.pop("none") == 0
+        assert max(counts.values()) < 2 * min(counts.values()), (task, counts)
+
+
+def test_each_task_is_in_a_certified_id(study):
+    for configs in study.configs.values():
+        assert find_environment(configs["none"].env).load_certificate() is not None
+
+
+def test_the_better_learning_rate_is_taken_when_both_are_there(study, module):
+    task, rates = "darkroom-gap", [f"lstm, {rate}" for rate in module.RATES]
+    scores = [row(study, task, rates[0], 100, 3.0), row(study, task, rates[1], 100, 7.0)]
+    assert module.best_rate(Rows(scores), task, "lstm") == module.RATES[1]
+    assert module.best_rate(Rows(scores[1:]), task, "lstm") == module.RATES[0]
+    config = module.make_configs(Rows(scores))[task]["lstm"]
+    assert config.learner.learning_rate == float(module.RATES[1]) == 10 * config.learner.final_learning_rate
+
+
+def test_rates_were_tried_with_a_seed_that_is_not_reported(study, module):
+    tried = load_study(FILE.with_name("rates.py"))
+    assert not set(tried.seeds) & set(study.seeds)
+    rates = read_rows(FILE.with_name("rates.jsonl"))
+    for task, configs in study.configs.items():
+        for method, config in configs.items():
+            if read_rows(FILE.with_name("rows.jsonl")).of(task, method):
+                assert float(module.best_rate(rates, task, method)) == config.learner.learning_rate
+                assert all(len(module.score_of(rates, task, f"{method}, {rate}")) == 1 for rate in module.RATES)
+
+
+def test_shares_and_order_by_hand(study, module):
+    rows = []
+    for task in study.configs:
+        rows += [row(study, task, "memoryless", None, 2.0), row(study, task, "ideal", None, 12.0)]
+        for memory, scores in (("lstm", (2.0, 3.0, 4.0)), ("relic", (7.0, 12.0, 12.0))):
+            rows += [row(study, task, memory, seed, score) for seed, score in enumerate(scores)]
+    rows = Rows(rows)
+    assert module.shares_of(rows, "darkroom-gap", "relic").tolist() == [0.5, 1.0, 1.0]
+    assert module.ranked(rows) == ["relic", "lstm"]

@@ -204,9 +204,9 @@ class TransformerXLMemory(Memory):
         The input of each layer at the last M steps: L M D numbers.
 
     Cost:
-        A decision takes about L (4 D^2 + 3 D D_mlp + 2 M D heads) multiply-adds, and L M D^2 once for all sequences of
-        the batch, for the distances. A pass over T steps takes about L T (4 D^2 + 3 D D_mlp + 3 M D) and L 3 M D^2 for
-        the stored inputs and distances.
+        A decision takes about L (4 D^2 + 3 D D_mlp + (2 heads + 1) M D) multiply-adds, and L M D^2 once for all
+        sequences of the batch, for the distances. A pass over T steps takes about L T (4 D^2 + 3 D D_mlp + 3 M D) and
+        L 3 M D^2 for the stored inputs and distances.
 
     When to use:
         Long or endless trials in which the newest few hundred steps matter, and as the baseline of `relic` with a

@@ -154,7 +154,7 @@ def test_the_cost_of_a_decision_is_as_the_pages_say():
     chunks = {"chunk": 10, "top_k": 3}
     costs: dict[str, tuple[dict[str, Any], int]] = {
         "relic": (transformer, L * (4 * D**2 + 3 * D * F + 2 * M * D)),
-        "trxl": ({**transformer, "memory_length": M}, L * (3 * M * D**2 + 3 * D * F + 3 * M * D)),
+        "trxl": ({**transformer, "memory_length": M}, L * (4 * D**2 + 3 * D * F + (2 * h + 1) * M * D + M * D**2)),
         "memo": (
             {**transformer, "segment_length": 16, "summary_tokens": 2},  # after 199 steps: 12 segments, and 8 steps
             I * D + L * (4 * D**2 + 3 * D * F + 2 * (12 * 2 + 8) * D) + D**2,

@@ -8,6 +8,8 @@ import numpy as np
 
 RESAMPLES = 10_000
 """Resamples of a bootstrap over layouts."""
+STRATIFIED_RESAMPLES = 2_000
+"""Resamples of a bootstrap over the runs of several tasks, each of which calls a function."""
 MIN_RUNS = 3
 """Runs from which on an interval is printed. Of two it would reach 12.7 standard errors to each side."""
 STUDENT_95 = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -142,7 +144,9 @@ def stratified_interval(
         Agarwal et al., 2021.
     """
     rng = np.random.default_rng(0)  # the same in each call
-    resampled = [statistic([rng.choice(sample, len(sample)) for sample in samples]) for _ in range(RESAMPLES // 5)]
+    resampled = [
+        statistic([rng.choice(sample, len(sample)) for sample in samples]) for _ in range(STRATIFIED_RESAMPLES)
+    ]
     low, high = np.percentile(resampled, [2.5, 97.5])
     return statistic(list(samples)), float(low), float(high)
 

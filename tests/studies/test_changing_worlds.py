@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memenvs.agents.study import find_studies, load_study
+from memenvs.agents.study import find_studies, load_study, read_rows
 
 FILE = find_studies()["changing_worlds"]
 
@@ -32,6 +32,17 @@ def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
                 assert differs <= {"policy", "env_kwargs"}
                 changed = {key for key in config.env_kwargs if config.env_kwargs[key] != first.env_kwargs.get(key)}
                 assert changed <= set(module.TRIALS[kind])
+
+
+def test_the_learning_rate_is_that_of_the_matrix(module):
+    file = find_studies()["matrix"]
+    matrix = sys.modules[load_study(file).tables.__module__]
+    rates = read_rows(file.with_name("rates.jsonl"))
+    chosen = {memory: float(matrix.best_rate(rates, "darkroom-gap", memory)) for memory in module.MEMORIES}
+    assert chosen == dict.fromkeys(module.MEMORIES, module.LEARNING_RATE)
+    for memory, (name, settings) in module.MEMORIES.items():
+        changes = matrix.MEMORIES[memory]
+        assert (changes["policy.memory"], changes.get("policy.memory_kwargs", {})) == (name, settings)
 
 
 def test_trials_of_the_darkroom_are_whole_rollouts(study, module):

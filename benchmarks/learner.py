@@ -5,9 +5,10 @@ single file `ppo_trxl.py`. For the last two the velocities are hidden.
 
 Both learners of a pair get the same environments, networks of the same sizes, and equally many steps, transitions in a
 minibatch and epochs. RecurrentPPO with one LSTM trains it by the policy's gradient alone, not by the value's; so does
-ours in that pair. Each seed is a turn: first the peer learns, then ours, on one thread. Time is CPU time of acting,
-stepping and learning together, from the second rollout on. The 64 poles are one NumPy step, so that the environment
-costs next to nothing. The mean return is that of the last 1,000 episodes of training.
+ours in that pair, from weights drawn by PyTorch as the peer's. Each seed is a turn: first the peer learns, then ours,
+on one thread. Time is CPU time of acting, stepping and learning together, from the second rollout on. The 64 poles are
+one NumPy step, so that the environment costs next to nothing. The mean return is that of the last 1,000 episodes of
+training.
 
     python benchmarks/learner.py [--memory none lstm trxl] [--seeds 0 1 2] [--cleanrl ppo_trxl.py] [--json] [--smoke]
 
@@ -44,6 +45,7 @@ from stable_baselines3.common.torch_layers import MlpExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents import PartialUpdatePPO
+from memenvs.agents.memory.recurrent import LSTMMemory
 
 #: Environments of each learner.
 N = 64
@@ -256,6 +258,8 @@ def learn_ours(pair: PairConfig, env: CartPoles, seed: int) -> None:
             device="cpu",
             **LEARNING,
         )
+    if isinstance(model.policy.memory, LSTMMemory):
+        model.policy.memory.network.reset_parameters()  # the peer's forget gate begins with a bias of 0, ours of 1
     model.learn(pair.total, log_interval=10**9)
 
 

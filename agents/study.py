@@ -1,7 +1,7 @@
 """Studies: many runs that are compared, as data.
 
-A study is a file `study.py` with a `STUDY`. Beside it is `rows.jsonl`, with a line of JSON for each finished run. Beside
-another `NAME.py` it is `NAME.jsonl`. The command `study` trains the runs that have no row yet, evaluates them,
+A study is a file `study.py` with a `STUDY`. Beside it is `rows.jsonl`, with a line of JSON for each finished run.
+Beside another `NAME.py` it is `NAME.jsonl`. The command `study` trains the runs that have no row yet, evaluates them,
 appends their rows, and prints the tables; `memenvs.agents.work` does that.
 
 Fields of a row:

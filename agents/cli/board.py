@@ -17,8 +17,6 @@ def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
     configs = [read_config(folder) for folder in arguments.runs]
     first = configs[0]
     for folder, config in zip(arguments.runs, configs, strict=True):
-        if not config.kind.acts:
-            raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {folder}")
         if replace(config, seed=first.seed) != first:
             raise ValueError(f"runs must differ in their seed alone, those of {folder} are other settings")
     seeds = [config.seed for config in configs]
@@ -30,6 +28,7 @@ def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
 
     from memenvs.agents.experiments.directory import RunDirectory
     from memenvs.agents.experiments.evaluate import evaluate_run
+    from memenvs.agents.experiments.prediction_experiment import answer_test_set
     from memenvs.agents.study import settings_hash
 
     entry = make_entry(
@@ -43,11 +42,16 @@ def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
         kind=getattr(arguments, "class"),
     )
     check_entry(entry, board / entry.folder, is_new=True)  # before minutes of playing
-    options = {"test_set": entry.test_set, "keep_actions": True, "quiet": arguments.json, "env": entry.id}
+    options = {"test_set": entry.test_set, "seed": arguments.seed, "quiet": arguments.json}
     for folder, config in zip(arguments.runs, configs, strict=True):
         with RunDirectory(folder) as run:
-            played = evaluate_run(run, seed=arguments.seed, **options)
+            if config.kind.acts:
+                played = evaluate_run(run, keep_actions=True, env=entry.id, **options)
+                actions, observed = played.actions, dict(played.observed)
+            else:
+                actions, observed = answer_test_set(run, entry.id, **options)
+        entry = replace(entry, observed=observed)  # raises where the class does not fit
         with progress_bar("replaying", quiet=arguments.json) as progress:
-            again = replay(entry.id, played.actions, entry.test_set, seed=config.seed, progress=progress)
-        entry = replace(entry, runs=(*entry.runs, again), observed=dict(played.observed))
+            again = replay(entry.id, actions, entry.test_set, seed=config.seed, progress=progress)
+        entry = replace(entry, runs=(*entry.runs, again))
     return entry

@@ -465,8 +465,8 @@ def find_studies() -> dict[str, Path]:
     return {file.parent.name: file for file in list_files(folder, f"*/{STUDY}")}
 
 
-def rows_beside(file: Path) -> Path:
-    """File of the rows of a study: `rows.jsonl` beside `study.py`, `NAME.jsonl` beside another `NAME.py`."""
+def rows_file_of(file: Path) -> Path:
+    """File of the rows of a study: `rows.jsonl` of `study.py`, `NAME.jsonl` of `NAME.py`."""
     return file.with_name(ROWS if file.name == STUDY else f"{file.stem}.jsonl")
 
 

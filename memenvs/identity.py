@@ -27,10 +27,10 @@ TRIAL_SETTINGS: Mapping[str, Any] = {
 
 
 def row_of(env: TrialVectorEnv, id: str | None = None) -> EnvironmentSpec | None:
-    """Find the row with the task and the settings of an environment, but for those of `FREE_SETTINGS`.
+    """Find the row with the task and the settings of an environment.
 
     Args:
-        env: The environment.
+        env: The environment, of which `FREE_SETTINGS` are left out.
         id: Full id that it was made by, which decides between equal rows; None or another one: the first row.
     """
     rows = [

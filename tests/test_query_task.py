@@ -265,11 +265,11 @@ def test_episodes_of_environments_are_those_that_they_show(name: str, settings: 
     *steps, (query, info) = played(env)
     assert batch.rows.shape == (3, len(steps))
     for t in (0, 1, len(steps) // 2, len(steps) - 1):
-        shown, truth = steps[t]
-        np.testing.assert_array_equal(batch.pictures(batch.rows[:, t]), shown["rgb"])
+        seen, truth = steps[t]
+        np.testing.assert_array_equal(batch.pictures(batch.rows[:, t]), seen["rgb"])
         np.testing.assert_array_equal(batch.places[:, t], truth["place"])
         if batch.moves is not None:
-            np.testing.assert_array_equal(np.where(batch.moves[:, t] < 0, NO_ACTION, batch.moves[:, t]), shown["move"])
+            np.testing.assert_array_equal(np.where(batch.moves[:, t] < 0, NO_ACTION, batch.moves[:, t]), seen["move"])
     assert batch.query_rows is not None
     np.testing.assert_array_equal(batch.pictures(batch.query_rows), query["query" if "query" in query else "rgb"])
     np.testing.assert_array_equal(batch.answers, info["label" if "label" in info else "colour"])

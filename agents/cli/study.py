@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train what is missing of a study, and print its tables."""
     from memenvs.agents.engines import check_engine
     from memenvs.agents.experiments.config import CONFIG
-    from memenvs.agents.study import ROWS, STUDY, Rows, draw_figures, find_studies, load_study, read_rows, rows_beside
+    from memenvs.agents.study import ROWS, STUDY, Rows, draw_figures, find_studies, load_study, read_rows, rows_file_of
     from memenvs.agents.work import ROW, list_runs, run_study
 
     studies = find_studies()
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     own = load_study(file)
     folder = file.resolve().parent.name
     out = arguments.out or Path("runs") / (folder if file.name == STUDY else f"{folder}_{file.stem}")
-    rows_file = Path(arguments.rows) if arguments.rows else rows_beside(file)
+    rows_file = Path(arguments.rows) if arguments.rows else rows_file_of(file)
     seeds = own.seeds if arguments.seeds is None else arguments.seeds
     if arguments.smoke:
         out, seeds = out / "smoke", seeds[:1]
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     check_engine("local" if arguments.on == "none" else arguments.on, resources)
     if arguments.dry_run:
         rows = read_rows(rows_file)
-        recorded = Rows([*read_rows(rows_beside(file)), *rows])
+        recorded = Rows([*read_rows(rows_file_of(file)), *rows])
         runs = list_runs(own, cells, rows, out, recorded, arguments.smoke)
         if not arguments.json:
             _print_runs(runs)

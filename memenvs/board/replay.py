@@ -126,7 +126,7 @@ def played_actions(
         env: Environments with `autoreset_mode` "Disabled".
         player: The policy, just made.
         seeds: Seed of each trial.
-        progress: Called with the share of the trials that are over.
+        progress: Called with the share of the trials that have begun.
 
     Returns:
         Actions of each trial, (T,) or (T, A).
@@ -135,7 +135,7 @@ def played_actions(
     for step in played_steps(env, player, seeds):
         for i in np.flatnonzero(step.trial >= 0).tolist():
             actions[step.trial[i]].append(step.actions[i])
-        progress(max(0, int(step.trial.min())) / len(seeds))
+        progress(sum(map(bool, actions)) / len(seeds))
     return [np.array(trial) for trial in actions]
 
 

@@ -200,7 +200,10 @@ class AnsweringModel(PredictionModel):
         """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
 
     def query_actions(self, episodes: Episodes, rng: np.random.Generator) -> list[np.ndarray]:
-        """Spell the answers; see `PredictionModel.query_actions`. One that the actions cannot spell says nothing."""
+        """Spell the answers; see `PredictionModel.query_actions`.
+
+        An answer that the actions cannot spell says nothing.
+        """
         assert isinstance(episodes, DialogBatch)
         dialogs = episodes.dialogs
         batch = QuestionBatch(load_arrays(dialogs), episodes.histories, episodes.questions)

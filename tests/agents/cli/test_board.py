@@ -140,6 +140,10 @@ def test_wrong_entries_of_answers(
     ):
         assert main([*add, "--id", id]) == 2
         assert message in capsys.readouterr().err
+    with monkeypatch.context() as patched:
+        patched.delattr("memenvs.room_ballet.queries.BalletQueries.episodes_of")
+        assert main(add) == 2
+        assert "BalletQueries does not define episodes_of" in capsys.readouterr().err
     monkeypatch.setattr("memenvs.agents.experiments.prediction_experiment.played_actions", lambda *_: [])
     shutil.copytree(answers, tmp_path / "places")
     config = tmp_path / "places" / "config.json"

@@ -49,8 +49,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if not file.is_file():
         raise UserError(f"no study {arguments.study!r}; {choices_for(arguments.study, studies)}, or the path of a file")
     own = load_study(file)
-    folder = file.resolve().parent.name
-    out = arguments.out or Path("runs") / (folder if file.name == STUDY else f"{folder}_{file.stem}")
+    name = file.resolve().parent.name
+    out = arguments.out or Path("runs") / (name if file.name == STUDY else f"{name}_{file.stem}")
     rows_file = Path(arguments.rows) if arguments.rows else rows_file_of(file)
     seeds = own.seeds if arguments.seeds is None else arguments.seeds
     if arguments.smoke:

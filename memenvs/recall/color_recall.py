@@ -160,7 +160,7 @@ class ColorRecall(Recall):
         cameras.close()
         first = views[:, 0].copy()
         for image, colour, square in zip(first, self._colour, self._square, strict=True):
-            paint_square(image, colour, square, self.config.square_size)
+            paint_square(image, int(colour), square, self.config.square_size)
         return views, first, self._place.copy()
 
     @property

@@ -1,8 +1,8 @@
 """Studies: many runs that are compared, as data.
 
-A study is a file `study.py` with a `STUDY`. Beside it is `rows.jsonl`, with a line of JSON for each finished run. The
-command `study` trains the runs that have no row yet, evaluates them, appends their rows, and prints the tables;
-`memenvs.agents.work` does that.
+A study is a file `study.py` with a `STUDY`. Beside it is `rows.jsonl`, with a line of JSON for each finished run.
+Beside another `NAME.py` it is `NAME.jsonl`. The command `study` trains the runs that have no row yet, evaluates them,
+appends their rows, and prints the tables; `memenvs.agents.work` does that.
 
 Fields of a row:
     task, method, seed: Which run it is; the seed of a scripted policy is null.
@@ -463,6 +463,11 @@ def find_studies() -> dict[str, Path]:
     """Name -> file of each study of this repository; none in an installed package."""
     folder = Path(__file__).resolve().parents[1] / "studies"
     return {file.parent.name: file for file in list_files(folder, f"*/{STUDY}")}
+
+
+def rows_file_of(file: Path) -> Path:
+    """File of the rows of a study: `rows.jsonl` of `study.py`, `NAME.jsonl` of `NAME.py`."""
+    return file.with_name(ROWS if file.name == STUDY else f"{file.stem}.jsonl")
 
 
 def read_rows(file: Path) -> Rows:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -297,12 +298,9 @@ class TrialVectorEnv(VectorEnv):
     def certificate(self) -> Certificate | None:
         """The certificate of the id with this task and these settings, whatever the split.
 
-        None without one.
+        Of several such ids it is that of the one by which Gymnasium made this, else of the first. None without one.
         """
-        from memenvs.identity import row_of  # here, since the registry is not needed to play
-
-        row = row_of(self)
-        return None if row is None else row.load_certificate()
+        return _certificate_of(self, self.spec)
 
     @property
     def trial_over(self) -> np.ndarray:
@@ -496,11 +494,8 @@ class TrialEnv(gym.Env):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate of the id with this task and these settings, whatever the split.
-
-        None without one.
-        """
-        return self._batch.certificate
+        """The certificate of its id; see `TrialVectorEnv.certificate`."""
+        return _certificate_of(self._batch, self.spec)
 
     @property
     def num_places(self) -> int | None:
@@ -601,6 +596,14 @@ class TrialEnv(gym.Env):
             for key, value in info.items()
             if not key.startswith("_")
         }
+
+
+def _certificate_of(env: TrialVectorEnv, spec: EnvSpec | None) -> Certificate | None:
+    """The certificate of an environment that Gymnasium has made by `spec`; None where it was made without an id."""
+    from memenvs.identity import row_of  # here, since the registry is not needed to play
+
+    row = row_of(env, None if spec is None else spec.id)
+    return None if row is None else row.load_certificate()
 
 
 def _limit_of_make(caller: FrameType) -> int | None:

@@ -26,15 +26,17 @@ TRIAL_SETTINGS: Mapping[str, Any] = {
 }
 
 
-def row_of(env: TrialVectorEnv) -> EnvironmentSpec | None:
-    """Find the first row with the task and the settings of an environment.
+def row_of(env: TrialVectorEnv, id: str | None = None) -> EnvironmentSpec | None:
+    """Find the row with the task and the settings of an environment.
 
-    Those of `FREE_SETTINGS` are left out.
+    Args:
+        env: The environment, of which `FREE_SETTINGS` are left out.
+        id: Full id that it was made by, which decides between equal rows; None or another one: the first row.
     """
-    for row in environments():
-        if is_task_of(row, type(env.task)) and not changed_settings(env, row.defaults):
-            return row
-    return None
+    rows = [
+        row for row in environments() if is_task_of(row, type(env.task)) and not changed_settings(env, row.defaults)
+    ]
+    return next((row for row in rows if row.id == id), rows[0] if rows else None)
 
 
 def is_task_of(row: EnvironmentSpec, task: type[BatchTask]) -> bool:

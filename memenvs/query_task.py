@@ -110,6 +110,20 @@ class QueryTask(ABC):
             split: What the episodes are for. Where pictures are drawn once or read from files, each split has its own.
         """
 
+    def episodes_of(self, task: Any) -> Episodes:
+        """Return the present episodes of environments, from their first step to the answer.
+
+        Args:
+            task: The `BatchTask` of N environments after their reset, with the settings of this task.
+
+        Returns:
+            N episodes.
+
+        Raises:
+            NotImplementedError: The task does not define it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define episodes_of, the episodes of environments")
+
 
 class PictureTask(QueryTask):
     """Base of the tasks whose steps show pictures, with the sizes that a model needs.

@@ -36,6 +36,11 @@ class WatchTask(BatchTask):
         self._step = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)  # where the answer is a class
 
+    @property
+    def episodes(self) -> Any:
+        """The present episodes, a copy; None for a task that does not keep them as arrays."""
+        return None if self._episodes is None else self._episodes.select(self._rows)
+
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Do nothing; episodes of a trial have nothing in common."""
 

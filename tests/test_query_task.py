@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from PIL import Image
 from memenvs.ballet3d import queries as ballet3d_queries
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.queries import DanceQueries
+from memenvs.core import TrialVectorEnv
 from memenvs.faces.config import FacesConfig, LongStayConfig
 from memenvs.faces.drawing import draw_face
 from memenvs.faces.queries import FaceQueries
@@ -22,6 +24,7 @@ from memenvs.recall.config import ColorRecallConfig, ViewRecallConfig
 from memenvs.recall.pools import ColorPool, ViewPool
 from memenvs.recall.queries import ColorQueries, ViewQueries
 from memenvs.recall.turns import OBSERVED_HEADINGS, QUERY_HEADINGS
+from memenvs.registry import find_environment
 from memenvs.room_ballet.episodes import NO_ACTION
 from memenvs.room_ballet.frames import frame_table
 from memenvs.room_ballet.tasks import make_ballet
@@ -233,6 +236,54 @@ def test_each_environment_has_its_task_and_sizes(monkeypatch: pytest.MonkeyPatch
     config = ColorRecallConfig(**colour)
     assert ColorQueries(config).n_places == ColorPool(config, tours=5, seed=0).place.max() + 1 > 1
     recall_queries._tours.cache_clear()
+
+
+def played(env: TrialVectorEnv) -> list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
+    """Observation and info of each step of an episode that watches to its query."""
+    steps = [env.reset(seed=7)]
+    while not steps[-1][0]["phase"].any():
+        observation, _, _, _, info = env.step(np.zeros(env.num_envs, np.int64))
+        steps.append(({key: value.copy() for key, value in observation.items()}, info))
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("RoomBallet-MVFO", {"rooms": 5}),
+        ("RoomBallet-Next", {}),
+        ("ColorRecall", {"rooms": (4, 5), "image_size": (12, 12), "steps": (5, 4), "square_size": 3, "capacity": 9}),
+    ],
+)
+def test_episodes_of_environments_are_those_that_they_show(name: str, settings: dict[str, Any]) -> None:
+    id = f"memenvs/{name}-v0"
+    env = TrialVectorEnv(str(find_environment(id).task), 3, trial_episodes=1, autoreset_mode="Disabled", **settings)
+    task = make_query_task(id, settings)
+    env.reset(seed=7)
+    batch = task.episodes_of(env.task)
+    assert isinstance(batch, QueryBatch)
+    *steps, (query, info) = played(env)
+    assert batch.rows.shape == (3, len(steps))
+    for t in (0, 1, len(steps) // 2, len(steps) - 1):
+        seen, truth = steps[t]
+        np.testing.assert_array_equal(batch.pictures(batch.rows[:, t]), seen["rgb"])
+        np.testing.assert_array_equal(batch.places[:, t], truth["place"])
+        if batch.moves is not None:
+            np.testing.assert_array_equal(np.where(batch.moves[:, t] < 0, NO_ACTION, batch.moves[:, t]), seen["move"])
+    assert batch.query_rows is not None
+    np.testing.assert_array_equal(batch.pictures(batch.query_rows), query["query" if "query" in query else "rgb"])
+    np.testing.assert_array_equal(batch.answers, info["label" if "label" in info else "colour"])
+    env.reset(options={"reset_mask": np.array([False, True, False])})
+    again = task.episodes_of(env.task)
+    assert isinstance(again, QueryBatch)
+    assert (batch.places == again.places).all(1).tolist() == [True, False, True]
+    env.close()
+
+
+def test_episodes_with_pictures_as_answers_are_of_no_environment() -> None:
+    task = make_query_task("memenvs/FFHQWorld-v0", {"num_images": 5})
+    with pytest.raises(NotImplementedError, match="FaceQueries does not define episodes_of"):
+        task.episodes_of(None)
 
 
 def test_episodes_are_selected_with_all_that_is_theirs() -> None:

@@ -21,7 +21,7 @@ from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.devices import torch_device
 from memenvs.agents.memory import Memory
-from memenvs.query_task import Split
+from memenvs.query_task import Episodes, Split
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
 TRAINING = 0
@@ -37,9 +37,11 @@ class PredictionModel(nn.Module, abc.ABC):
 
     Attributes:
         score: Metric of `scores` that says how good the answers are.
+        uses_place: Whether it reads places, which observations do not show.
     """
 
     score: str = "accuracy"
+    uses_place: bool = False
 
     @abc.abstractmethod
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> Any:
@@ -68,6 +70,21 @@ class PredictionModel(nn.Module, abc.ABC):
             Name -> value in each episode that the metric applies to, float64, (E,). With A answers in an episode
             (E, A), NaN where it does not apply.
         """
+
+    def query_actions(self, episodes: Episodes, rng: np.random.Generator) -> list[np.ndarray]:
+        """Answer queries by actions of their environment.
+
+        Args:
+            episodes: B episodes, as `QueryTask.episodes_of` returns them.
+            rng: Generator of what is drawn to answer.
+
+        Returns:
+            For each episode int64, (A,): its actions from the query on.
+
+        Raises:
+            NotImplementedError: The model has no such answers.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define query_actions, its answers as actions")
 
     def ideal(self, batch: Any) -> dict[str, np.ndarray]:
         """Compute the expected metrics of the best answers from the same memory.

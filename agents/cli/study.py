@@ -24,8 +24,9 @@ study STUDY?: name of a folder of studies/, or a file with a `Study`; without it
 --jobs N: runs at the same time (default: 1 on this machine, on a cluster as many as it has room for)
 --resources OBJECT: what each run gets of a cluster, as JSON: parameters of submitit such as '{"timeout_min": 60}', or
     options of ray.remote such as '{"num_gpus": 0.25}'
---out OUT_FOLDER: folder; runs in it are resumed (default: runs/NAME)
---rows FILE: file of the rows (default: rows.jsonl beside the study)
+--out OUT_FOLDER: folder; runs in it are resumed (default: runs/FOLDER of FOLDER/study.py, runs/FOLDER_NAME of
+    FOLDER/NAME.py)
+--rows FILE: file of the rows (default: rows.jsonl beside study.py, NAME.jsonl beside NAME.py)
 --draw OUT_FOLDER: draw the figures into this folder
 """
 
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train what is missing of a study, and print its tables."""
     from memenvs.agents.engines import check_engine
     from memenvs.agents.experiments.config import CONFIG
-    from memenvs.agents.study import ROWS, Rows, draw_figures, find_studies, load_study, read_rows
+    from memenvs.agents.study import ROWS, STUDY, Rows, draw_figures, find_studies, load_study, read_rows, rows_file_of
     from memenvs.agents.work import ROW, list_runs, run_study
 
     studies = find_studies()
@@ -48,8 +49,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if not file.is_file():
         raise UserError(f"no study {arguments.study!r}; {choices_for(arguments.study, studies)}, or the path of a file")
     own = load_study(file)
-    out = arguments.out or Path("runs") / file.resolve().parent.name
-    rows_file = Path(arguments.rows) if arguments.rows else file.with_name(ROWS)
+    name = file.resolve().parent.name
+    out = arguments.out or Path("runs") / (name if file.name == STUDY else f"{name}_{file.stem}")
+    rows_file = Path(arguments.rows) if arguments.rows else rows_file_of(file)
     seeds = own.seeds if arguments.seeds is None else arguments.seeds
     if arguments.smoke:
         out, seeds = out / "smoke", seeds[:1]
@@ -65,7 +67,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     check_engine("local" if arguments.on == "none" else arguments.on, resources)
     if arguments.dry_run:
         rows = read_rows(rows_file)
-        recorded = Rows([*read_rows(file.with_name(ROWS)), *rows])
+        recorded = Rows([*read_rows(rows_file_of(file)), *rows])
         runs = list_runs(own, cells, rows, out, recorded, arguments.smoke)
         if not arguments.json:
             _print_runs(runs)

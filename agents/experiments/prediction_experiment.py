@@ -22,9 +22,16 @@ from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_predictions
+from memenvs.board.replay import played_actions
+from memenvs.certificates.test_sets import find_test_set
+from memenvs.core import TrialVectorEnv
 from memenvs.files import write_file
+from memenvs.identity import changed_settings
 from memenvs.json_records import format_json
 from memenvs.progress import progress_bar
+from memenvs.query_task import QueryTask, make_query_task
+from memenvs.registry import find_environment
+from memenvs.task import PHASE, Observation
 
 VALIDATION_SEED = 500_000
 """Seed that keeps episodes of validation apart from those of evaluation, whose seeds are small."""
@@ -227,6 +234,84 @@ def evaluate_predictions(
     if name is not None:
         write_file(run.path / f"{name}.json", format_json(result).encode())
     return result
+
+
+class QueryPlayer:
+    """Answers the queries of environments; before them its actions are 0.
+
+    Args:
+        env: The environments that it plays.
+        model: The model.
+        task: Makes their episodes for the model.
+        rng: Generator of what is drawn to answer.
+    """
+
+    def __init__(self, env: TrialVectorEnv, model: PredictionModel, task: QueryTask, rng: np.random.Generator) -> None:
+        self._env, self._model, self._task, self._rng = env, model, task, rng
+        self._answers: list[list[int]] = [[] for _ in range(env.num_envs)]
+
+    @torch.no_grad()
+    def start(self, trial_start: np.ndarray, episode_start: np.ndarray) -> None:
+        """Answer the queries of the episodes that start, each alone."""
+        starting = np.flatnonzero(episode_start).tolist()
+        episodes = self._task.episodes_of(self._env.task) if starting else None
+        for i in starting:
+            assert episodes is not None
+            (answer,) = self._model.query_actions(episodes.select(slice(i, i + 1)), self._rng)
+            self._answers[i] = answer.tolist()
+
+    def actions(self, observation: Observation) -> np.ndarray:
+        """Return the next action of each answer, where the query is put."""
+        actions = np.zeros(self._env.num_envs, np.int64)
+        for i in np.flatnonzero(observation[PHASE]).tolist():
+            actions[i] = self._answers[i].pop(0)
+        return actions
+
+    def steps_back(self) -> None:
+        """Return None: nothing is known of its facts."""
+
+
+def answer_test_set(
+    run: RunDirectory, id: str, test_set: str = "v0", *, seed: int = 1, quiet: bool = False
+) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """Answer the queries of a test set as an agent that acts.
+
+    Args:
+        run: The folder of the run, whose settings of what is observed are kept.
+        id: Id of the test set.
+        test_set: Name of the test set.
+        seed: Seed of what is drawn to answer.
+        quiet: Show no progress bar.
+
+    Returns:
+        Actions of each trial, (T,); and the settings of what is observed that differ from those of the test set, with
+        "place" where the model reads places.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet.
+        ValueError: Its checkpoint is incomplete or of a model for other episodes. Or answers are pictures, which do not
+            fit into an entry of the board.
+    """
+    config, row, trials = run.config, find_environment(id), find_test_set(id, test_set)
+    if row.answers_picture:
+        raise ValueError(
+            f"id must be one whose answers are no pictures, which are too large for an entry, got {row.id}"
+        )
+    config.use_threads()
+    own = {**config.env_kwargs, **config.eval_kwargs}
+    env = trials.make_env({name: value for name, value in own.items() if name in trials.free_settings})
+    try:
+        settings = env.task_settings
+        model = make_run_model(replace(config, env=row.id, env_kwargs=settings, eval_kwargs={}))
+        load_model(model, run.path / CHECKPOINT)
+        model.to(torch_device(config.device)).eval()
+        player = QueryPlayer(env, model, make_query_task(row.id, settings), np.random.default_rng(seed))
+        with progress_bar("answering", quiet=quiet) as progress:
+            actions = played_actions(env, player, trials.seeds, progress)
+        observed = {name: value for name, (value, _) in changed_settings(env, trials.settings, ("threads",)).items()}
+    finally:
+        env.close()
+    return actions, observed | ({"place": True} if model.uses_place else {})
 
 
 def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: Logger) -> float:

@@ -300,7 +300,8 @@ def check_entry(entry: Entry, folder: Path, *, is_new: bool = False) -> None:
 
     Raises:
         FileExistsError: There is another entry of this name, but for upper and lower case.
-        ValueError: It is of other episodes, does not have all trials, or is not where it belongs.
+        ValueError: It is of other episodes, does not have all trials, is not where it belongs, or names a setting that
+            changes more than what is observed.
     """
     trials = find_test_set(entry.id, entry.test_set)
     today = {"hash": trials.hash} | ({"episode_hash": trials.episode_hash} if entry.episode_hash else {})
@@ -309,6 +310,13 @@ def check_entry(entry: Entry, folder: Path, *, is_new: bool = False) -> None:
             raise ValueError(
                 f"{folder}: {name} must be {expected}, that of {entry.id} now, got {getattr(entry, name)}; results of "
                 f"other episodes stay in the folder {OLD!r} of the board"
+            )
+    allowed = sorted({*trials.free_settings, *OBSERVED_KINDS} - {"threads"})
+    for name in entry.observed:
+        if name not in allowed:
+            raise ValueError(
+                f"{folder}: observed must be settings that change what is observed of {entry.id} alone, got {name!r}; "
+                f"choose from {allowed}"
             )
     if folder.parts[-2:] != entry.folder.parts:
         raise ValueError(f"{folder}: must be {entry.folder} in a board, by its test set and name")

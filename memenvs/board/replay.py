@@ -10,7 +10,7 @@ import numpy as np
 
 from memenvs.actions import check_actions
 from memenvs.board.entry import Entry, Run
-from memenvs.certificates.playing import play_scores, played_steps
+from memenvs.certificates.playing import Player, play_scores, played_steps
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.core import TrialVectorEnv
 from memenvs.progress import Progress, no_progress
@@ -110,14 +110,32 @@ def record_actions(
         >>> run = replay("memenvs/Darkroom-Gap-v0", record_actions("memenvs/Darkroom-Gap-v0", agent))
     """
     trials = find_test_set(id, test_set)
-    actions: list[list[np.ndarray]] = [[] for _ in trials.seeds]
     env = trials.make_env(observed or {})
     try:
-        for step in played_steps(env, FunctionPlayer(agent), trials.seeds):
-            for i in np.flatnonzero(step.trial >= 0).tolist():
-                actions[step.trial[i]].append(step.actions[i])
+        return played_actions(env, FunctionPlayer(agent), trials.seeds)
     finally:
         env.close()
+
+
+def played_actions(
+    env: TrialVectorEnv, player: Player, seeds: Sequence[int], progress: Progress = no_progress
+) -> list[np.ndarray]:
+    """Let a policy play trials, and keep its actions.
+
+    Args:
+        env: Environments with `autoreset_mode` "Disabled".
+        player: The policy, just made.
+        seeds: Seed of each trial.
+        progress: Called with the share of the trials that have begun.
+
+    Returns:
+        Actions of each trial, (T,) or (T, A).
+    """
+    actions: list[list[np.ndarray]] = [[] for _ in seeds]
+    for step in played_steps(env, player, seeds):
+        for i in np.flatnonzero(step.trial >= 0).tolist():
+            actions[step.trial[i]].append(step.actions[i])
+        progress(sum(map(bool, actions)) / len(seeds))
     return [np.array(trial) for trial in actions]
 
 

@@ -20,7 +20,7 @@ _BOARD = "--board FOLDER=board: folder of the board"
 #: Action -> what it does, and its arguments.
 ACTIONS = {
     "add": (
-        "let the agent of a run play a test set, and write its entry",
+        "let the agent of a run play or answer a test set, and write its entry",
         """
 runs RUN+: folder of the run; several runs may differ in their seed alone
 --name NAME!: name of the entry
@@ -29,7 +29,7 @@ runs RUN+: folder of the run; several runs may differ in their seed alone
 --id ID: play the test set of this id (default: that of the run)
 --memory NAME: name of the memory (default: that of the run)
 --class plain|pretrained|privileged=plain: pretrained where a part of the agent learned elsewhere, privileged where it
-    observes more than the id shows
+    observes more than the id shows, such as places
 --seed K=1: seed of the actions that it draws
 """,
     ),

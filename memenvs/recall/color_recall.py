@@ -146,6 +146,23 @@ class ColorRecall(Recall):
             "success": self._success,
         }
 
+    def tours(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw all views of the present tours.
+
+        Returns:
+            Views without squares, uint8, (N, T, H, W, 3); the first ones with squares, (N, H, W, 3); and the place of
+            each step, int64, (N, T).
+        """
+        views = np.zeros((self.num_envs, self._num_steps, *self.config.image_size, 3), np.uint8)
+        cameras = self._homes.cameras(self.config, self.config.threads)  # others, since these go to every home
+        for i in range(self.num_envs):
+            cameras.draw_all(self.home(i), self._pose[i], views[i])
+        cameras.close()
+        first = views[:, 0].copy()
+        for image, colour, square in zip(first, self._colour, self._square, strict=True):
+            paint_square(image, int(colour), square, self.config.square_size)
+        return views, first, self._place.copy()
+
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""

@@ -5,7 +5,9 @@ Views are drawn once for many episodes, because drawing costs more than learning
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -46,19 +48,38 @@ class ColorQueries(PictureTask):
         """Draw episodes; see `QueryTask.sample_batch`."""
         pool, views = _tours(self.config, split)
         episodes = pool.sample_batch(batch, rng)
-        first = pool.first_images(episodes)
-        query_rows = episodes.tour * self.steps
-        rows = query_rows[:, None] + np.arange(self.steps)
-        rows[:, 0] = len(views) + np.arange(batch)  # the first view shows the square
         places = pool.place[episodes.tour].astype(np.int64)
+        made = self._batch_of(views, episodes.tour, pool.first_images(episodes), places, episodes.colour)
+        return replace(made, drawn=views)
+
+    def episodes_of(self, task: Any) -> QueryBatch:
+        """Draw the views of the tours of environments; see `QueryTask.episodes_of`."""
+        views, first, places = task.tours()
+        colours = task.info()["colour"].copy()
+        return self._batch_of(views.reshape(-1, *views.shape[2:]), np.arange(len(views)), first, places, colours)
+
+    def _batch_of(
+        self, views: np.ndarray, tour: np.ndarray, first: np.ndarray, places: np.ndarray, colours: np.ndarray
+    ) -> QueryBatch:
+        """Put episodes together.
+
+        Args:
+            views: uint8, (tours * T, H, W, 3); without squares.
+            tour: int64, (B,); number of the tour of each episode.
+            first: uint8, (B, H, W, 3); the first views, with squares.
+            places: int64, (B, T).
+            colours: int64, (B,).
+        """
+        query_rows = tour * self.steps
+        rows = query_rows[:, None] + np.arange(self.steps)
+        rows[:, 0] = len(views) + np.arange(len(tour))  # the first view shows the square
         return QueryBatch(
             pictures=lambda numbers: rows_of(numbers, views, first),
-            drawn=views,
             rows=rows,
             places=places,
             regions=places,
-            tasks=np.zeros(batch, np.int64),
-            answers=episodes.colour,
+            tasks=np.zeros(len(tour), np.int64),
+            answers=colours,
             answer_rows=rows[:, :1],
             query_rows=query_rows,
         )

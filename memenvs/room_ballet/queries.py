@@ -53,9 +53,13 @@ class BalletQueries(PictureTask):
 
     def sample_batch(self, batch: int, rng: np.random.Generator, split: Split = "train") -> QueryBatch:
         """Draw episodes, those of several tasks in turn; see `QueryTask.sample_batch`."""
-        return self.batch_of(self.ballet.sample_batch(batch, rng))
+        return self._batch_of(self.ballet.sample_batch(batch, rng))
 
-    def batch_of(self, episodes: BalletEpisodes) -> QueryBatch:
+    def episodes_of(self, task: Any) -> QueryBatch:
+        """Return the episodes of environments; see `QueryTask.episodes_of`."""
+        return self._batch_of(task.episodes)
+
+    def _batch_of(self, episodes: BalletEpisodes) -> QueryBatch:
         """Return episodes of this task as a batch."""
         rows = np.arange(len(episodes))
         places = episodes.place.astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -102,3 +103,13 @@ class DialogQueries(QueryTask):
         histories = np.array([of_length[rng.integers(len(of_length))] for of_length in numbers])
         shuffled = np.argsort(rng.random((batch, self.config.questions)), axis=1)
         return DialogBatch(dialogs, histories, shuffled[:, :questions])
+
+    def episodes_of(self, task: Any) -> DialogBatch:
+        """Return the episodes of environments; see `QueryTask.episodes_of`.
+
+        Raises:
+            NotImplementedError: There are several questions in an episode.
+        """
+        if task.config.questions_per_history != 1:
+            raise NotImplementedError(f"questions_per_history must be 1, got {task.config.questions_per_history}")
+        return DialogBatch(task.dialogs, task.state.history.copy(), task.state.question[:, None].copy())

@@ -1,6 +1,6 @@
 """Learning rates of the matrix, tried for half of the steps with a seed of their own.
 
-    memenvs study studies/matrix/rates.py --rows studies/matrix/rates.jsonl --out runs/matrix_rates
+    memenvs study studies/matrix/rates.py
 
 `study.py` takes the better one. Trials of the evaluation are those of training, never of the test.
 """

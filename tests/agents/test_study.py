@@ -219,6 +219,29 @@ def test_what_is_refused(file, tmp_path, capsys):
     assert not (tmp_path / "runs").exists()
 
 
+def test_two_studies_of_a_folder_have_rows_and_runs_of_their_own(file, monkeypatch, capsys):
+    monkeypatch.chdir(file.parents[1])
+    other = file.with_name("rates.py")
+    other.write_text(FILE)
+    used = []
+
+    def run_study(file, cells, out, rows_file, **options):
+        used.append((out, rows_file))
+        return iter(())
+
+    monkeypatch.setattr("memenvs.agents.work.run_study", run_study)
+    for study in (file, other):
+        assert main(["study", str(study)]) == 2
+    rows = [file.with_name(name) for name in ("rows.jsonl", "rates.jsonl")]
+    assert used == [(Path("runs/own"), rows[0]), (Path("runs/own_rates"), rows[1])]
+    for path, method in zip(rows, ("first", "lstm"), strict=True):
+        path.write_text(json.dumps({**row(method, 0, [1.0]), "settings": "0"}) + "\n")
+    for study, method in ((file, "first"), (other, "lstm")):
+        capsys.readouterr()
+        assert main(["study", str(study), "--show", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["tables"][0]["lines"] == [[method]]
+
+
 def test_figures_without_rows_are_left_out(tmp_path):
     study = Study(title="x", configs={}, tables=lambda rows: [], figures={"a": lambda rows: None})
     assert draw_figures(study, Rows([]), tmp_path) == [] and list(tmp_path.iterdir()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,10 @@ WRONG_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "place": (lambda f: edit(f, observed={"place": True}), "class must be privileged where place is observed"),
     "encoder": (lambda f: edit(f, observed={"encoder": "a"}), "class must be pretrained or privileged where encoder"),
     "observed": (lambda f: edit(f, observed=["place"]), "observed must be a JSON object"),
+    "not observed": (
+        lambda f: edit(f, observed={"delay": 3}),
+        r"observed must be .* of toy/Cue-v0 alone, got 'delay'; choose from \['encoder', 'place'\]",
+    ),
     "a link": (lambda f: edit(f, observed={"x": "[a](javascript:b)"}), "observed must be settings of an environment"),
     "markdown": (lambda f: edit(f, memory="a | b"), r"memory must be of the form .* got 'a \| b'"),
     "lines": (lambda f: edit(f, author="a\n# b"), "author must be of the form"),
@@ -272,3 +277,12 @@ def test_check_names_all_that_are_wrong(tmp_path: Path, capsys: pytest.CaptureFi
         assert main(["board", "check", str(board / "Cue-v0_v0" / "no")]) == 2
         assert main(["board", "check", "--board", str(tmp_path / "no")]) == 2
         assert "no board at" in capsys.readouterr().err
+
+
+def test_settings_of_what_is_observed_are_those_of_the_task() -> None:
+    folder = Path(__file__).parents[2] / "board" / "ExtObjNav-Small-v0_v0" / "relic-extobjnav-small"
+    entry = read_entry(folder)
+    check_entry(replace(entry, observed={"compass": False, "sensors": "all"}), folder)
+    for name, value in (("rooms", [2, 2]), ("threads", 2), ("gap", 0)):
+        with pytest.raises(ValueError, match=rf"of memenvs/ExtObjNav-Small-v0 alone, got '{name}'; choose .*'compass'"):
+            check_entry(replace(entry, observed={name: value}), folder)

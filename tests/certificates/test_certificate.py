@@ -159,6 +159,25 @@ def test_a_quick_one_is_not_shipped(tmp_path: Path) -> None:
         memenvs.register("toy/Cue-v0", Cue, certificate=tmp_path / "quick.json")
 
 
+def test_of_two_equal_ids_each_has_its_own_certificate(tmp_path: Path) -> None:
+    ids = ("toy/Cue-v0", "toy/Again-v0", "toy/Twice-v0")
+    made = [make(id=id) for id in ids]
+    for n, certificate in enumerate(made):
+        write_certificate(certificate, tmp_path / f"{n}.json")
+    with registered(certificate=tmp_path / "0.json"):
+        memenvs.register(ids[1], Cue, defaults={"trial_episodes": 1}, certificate=tmp_path / "1.json")
+        memenvs.register(ids[2], Cue, defaults={"trial_episodes": 2}, certificate=tmp_path / "2.json")
+        for id, own in zip(ids, made, strict=True):
+            assert gym.make(id).unwrapped.certificate == own  # type: ignore[attr-defined]
+            assert gym.make_vec(id, num_envs=2).unwrapped.certificate == own  # type: ignore[attr-defined]
+            copies = gym.make_vec(id, num_envs=2, vectorization_mode="sync")
+            assert copies.get_attr("certificate") == (own, own)
+        # settings decide before the id that was named
+        assert gym.make(ids[1], trial_episodes=2).unwrapped.certificate == made[2]  # type: ignore[attr-defined]
+        assert gym.make(ids[1], trial_episodes=3).unwrapped.certificate is None  # type: ignore[attr-defined]
+        assert TrialEnv(Cue, trial_episodes=1).certificate == made[0]
+
+
 def test_a_plugin_carries_a_certificate(tmp_path: Path) -> None:
     made = make(row("memoryless", "present", 1, 0.5))
     write_certificate(made, tmp_path / "cue.json")

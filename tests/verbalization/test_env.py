@@ -298,6 +298,26 @@ def test_batches_are_drawn_in_equal_shares_of_the_lengths():
     assert task.sample_batch(2, np.random.default_rng(0)).questions.shape == (2, 16)
 
 
+def test_an_episode_of_an_environment_is_the_one_that_it_shows():
+    row = find_environment("EpisodicQA-Tiny-v0")
+    settings = {**row.defaults, "scale": "smoke"}
+    env, task = TrialVectorEnv(row.task, 1, **settings), make_query_task(row.id, {"scale": "smoke"})
+    for seed in range(4):
+        observation, _ = env.reset(seed=seed)
+        batch = task.episodes_of(env.task)
+        frames, mask = batch.frames()
+        seen = []
+        while observation["phase"][0] == STREAM:
+            seen.append(observation["frame_sub"][0][observation["frame_mask"][0] > 0])
+            observation = env.step(np.array([0]))[0]
+        ((encoded,),) = batch.encoded()
+        np.testing.assert_array_equal(encoded.query, observation["query"][0])
+        assert mask.all() and np.array_equal(frames["sub"][0], np.concatenate(seen))
+    several = TrialVectorEnv(row.task, 1, **settings, questions_per_history=2)
+    with pytest.raises(NotImplementedError, match="questions_per_history must be 1, got 2"):
+        task.episodes_of(several.task)
+
+
 def test_pictures():
     env = gym.make("memenvs/EpisodicQA-v0", render_mode="rgb_array", **SMALL, lengths=(5,))
     env.reset(seed=4)

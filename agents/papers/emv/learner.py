@@ -29,13 +29,13 @@ from memenvs.agents.papers.emv.text_model import TextAnswerer
 from memenvs.agents.papers.emv.texts import Texts, pad
 from memenvs.query_task import Episodes, Split
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.language.facts import Clause
+from memenvs.verbalization.language.facts import MAX_CLAUSES, Clause
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.parser import parse_answer
 from memenvs.verbalization.language.sampler import QuestionAnswer
 from memenvs.verbalization.language.score import CORRECT, Score, score_clauses
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, PAD, TOKENIZER
-from memenvs.verbalization.language.tuples import tuples_to_clauses
+from memenvs.verbalization.language.tuples import STOP, clauses_to_tuples, tuples_to_clauses
 from memenvs.verbalization.language.wordings import GRAMMAR_VERSION, KINDS
 from memenvs.verbalization.queries import DialogBatch, DialogQueries
 
@@ -198,6 +198,20 @@ class AnsweringModel(PredictionModel):
     @abstractmethod
     def answers(self, batch: QuestionBatch) -> list[list[tuple[Clause, ...] | None]]:
         """Answer: B lists of the clauses of Q answers; None where an answer says nothing."""
+
+    def query_actions(self, episodes: Episodes, rng: np.random.Generator) -> list[np.ndarray]:
+        """Spell the answers; see `PredictionModel.query_actions`.
+
+        An answer that the actions cannot spell says nothing.
+        """
+        assert isinstance(episodes, DialogBatch)
+        dialogs = episodes.dialogs
+        batch = QuestionBatch(load_arrays(dialogs), episodes.histories, episodes.questions)
+        spelled = []
+        for (qa,), (clauses,) in zip(self.gold(batch), self.answers(batch), strict=True):
+            tuples = clauses_to_tuples(qa.question, (clauses or ())[:MAX_CLAUSES], qa.now)
+            spelled.append(np.array(dialogs.fact_actions.spell(tuples) or (STOP,), np.int64))
+        return spelled
 
     @abstractmethod
     def own_answer_loss(self, batch: QuestionBatch) -> Tensor:

@@ -80,6 +80,7 @@ class SATPrediction(PredictionModel):
         self.model = model
         self.allocation = allocation
         self.score = "accuracy" if model.task.classes else "mse"
+        self.uses_place = model.config.uses_place or model.config.strategy_name not in ("fifo", "lifo")
         self.encoder = None
         self.allocator: AdaptiveAllocator | None = None
         if allocation is None:
@@ -99,7 +100,13 @@ class SATPrediction(PredictionModel):
 
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> StrategyBatch:
         """Draw episodes, and choose their strategies; see `PredictionModel.sample`."""
-        batch = self.model.task.sample_batch(count, rng, split)
+        return self._with_strategies(self.model.task.sample_batch(count, rng, split), rng, split, step)
+
+    def _with_strategies(
+        self, batch: QueryBatch, rng: np.random.Generator, split: Split = "test", step: int = 0
+    ) -> StrategyBatch:
+        """Choose the strategies of episodes; args as in `sample`."""
+        count = len(batch)
         if self.allocator is None or self.allocation is None:
             seed = int(rng.integers(2**31))
             return StrategyBatch(batch, strategy_numbers(self.model.config.strategy_name, count), seed=seed)
@@ -223,6 +230,14 @@ class SATPrediction(PredictionModel):
             uses_moves=config.uses_moves,
         )
         return {} if scores is None else {self.score: scores}
+
+    def query_actions(self, episodes: Episodes, rng: np.random.Generator) -> list[np.ndarray]:
+        """Answer with the most likely classes; see `PredictionModel.query_actions`."""
+        if not self.model.task.classes:
+            return super().query_actions(episodes, rng)
+        assert isinstance(episodes, QueryBatch)
+        answers, _ = self.answer(self._with_strategies(episodes, rng))
+        return list(answers.argmax(1).cpu().numpy()[:, None])
 
     def answers_kept(self, batch: StrategyBatch) -> np.ndarray:
         """Mark the answers that a step in memory shows, bool, (B, A)."""

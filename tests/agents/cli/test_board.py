@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -15,7 +16,9 @@ from memenvs.agents.experiments.evaluate import evaluate_run
 from memenvs.agents.study import settings_hash
 from memenvs.board.entry import check_entry, read_entry
 from memenvs.board.replay import check_replay
+from memenvs.certificates.test_sets import find_test_set
 from memenvs.cli import main
+from tests.agents.small_ballet import ARGUMENTS
 from tests.certificates.cue import registered
 
 ABOUT = ["--author", "Ada", "--link", "https://example.org/gru"]
@@ -90,3 +93,62 @@ def test_wrong_runs_and_names_are_refused_before_anything_is_played(
         assert main(["board", "add", *arguments, *about, "--board", str(tmp_path)]) == 2
         assert message in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "Cue-v0_v0").iterdir()] == ["Taken"]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that learns to answer, without places."""
+    folder = tmp_path_factory.mktemp("answers") / "0"
+    assert (
+        main(["train", *ARGUMENTS, "--policy.memory", "t-fifo", "--no-evaluate", "--json", "--out", str(folder)]) == 0
+    )
+    return folder
+
+
+@pytest.mark.slow
+def test_an_entry_of_answers(answers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The truth of each episode, from a single environment, is the answer where and only where the score is 1."""
+    board = ["--board", str(tmp_path)]
+    assert main(["board", "add", str(answers), "--name", "fifo", *ABOUT, *board]) == 0
+    folder = tmp_path / "RoomBallet-FIFO-v0_v0" / "fifo"
+    entry = read_entry(folder)
+    assert (entry.memory, entry.kind, entry.observed) == ("t-fifo", "plain", {})
+    (run,) = entry.runs
+    assert run.actions is not None and set(run.steps) == {577}
+    env = gym.make(entry.id)
+    for k, seed in enumerate(find_test_set(entry.id).seeds):
+        label = env.reset(seed=seed)[1]["label"]
+        assert not run.actions[k][:-1].any() and run.scores[k] == (float(run.actions[k][-1] == label),)
+    assert 0.04 < entry.mean < 0.3  # one of eight, after twenty batches
+    with np.load(folder / "actions.npz") as arrays:
+        actions = arrays["seed_0"]
+    right = [k for k, scores in enumerate(run.scores) if scores == (1.0,)][-1]
+    actions[577 * (right + 1) - 1] ^= 1
+    np.savez(folder / "actions.npz", seed_0=actions)
+    capsys.readouterr()
+    assert main(["board", "check", *board]) == 2
+    assert f"trial {right} of seed 0 must have the scores [0.0], got [1.0]" in capsys.readouterr().err
+
+
+def test_wrong_entries_of_answers(
+    answers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = ["board", "add", str(answers), "--name", "x", *ABOUT, "--board", str(tmp_path / "board")]
+    for id, message in (
+        ("FFHQWorld-v0", "answers are no pictures, which are too large for an entry, got memenvs/FFHQWorld-v0"),
+        ("Darkroom-Gap-v0", "env must be one that can be learned by prediction, got 'memenvs/Darkroom-Gap-v0'"),
+    ):
+        assert main([*add, "--id", id]) == 2
+        assert message in capsys.readouterr().err
+    with monkeypatch.context() as patched:
+        patched.delattr("memenvs.room_ballet.queries.BalletQueries.episodes_of")
+        assert main(add) == 2
+        assert "BalletQueries does not define episodes_of" in capsys.readouterr().err
+    monkeypatch.setattr("memenvs.agents.experiments.prediction_experiment.played_actions", lambda *_: [])
+    shutil.copytree(answers, tmp_path / "places")
+    config = tmp_path / "places" / "config.json"
+    config.write_text(config.read_text().replace('"t-fifo"', '"sat-fifo"'))
+    add[2] = str(config.parent)
+    assert main(add) == 2
+    assert "class must be privileged where place is observed, got 'plain'" in capsys.readouterr().err
+    assert not (tmp_path / "board").exists()

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
+from memenvs.agents.experiments.prediction_experiment import QueryPlayer
 from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
 from memenvs.agents.papers.emv.conversation import frame_shares
 from memenvs.agents.papers.emv.data import SYMBOLIC, draw_renaming
@@ -33,9 +34,13 @@ from memenvs.agents.papers.emv.slots import (
     slots_to_tuples,
 )
 from memenvs.agents.presets import find_preset
+from memenvs.certificates.playing import play_scores
+from memenvs.core import TrialVectorEnv
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dates import date_fields
 from memenvs.verbalization.dialogs import load_dialogs
+from memenvs.verbalization.env import EpisodicQA
+from memenvs.verbalization.language.facts import Clause
 from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.tuples import tuples_to_clauses
@@ -357,3 +362,23 @@ def test_supervised_training_keeps_its_histories_and_questions():
     assert make_question_answering("memenvs/EpisodicQA-v0", {}, SMALL).config == EpisodicQAConfig()
     long = make_question_answering("memenvs/EpisodicQA-Long-v0", {"sampling": "even"}, SMALL).config
     assert (long.lengths, long.sampling) == ((20, 50, 100), "even")
+
+
+def test_answers_are_spelled_as_actions(monkeypatch):
+    """Right ones are right in the environment; what the actions cannot say says nothing."""
+    model = make("none").eval()
+    env = TrialVectorEnv(EpisodicQA, 4, trial_episodes=1, autoreset_mode="Disabled", **DATA)
+    gold = type(model).gold
+    monkeypatch.setattr(
+        type(model), "answers", lambda self, batch: [[qa.answer.clauses] for (qa,) in gold(self, batch)]
+    )
+    player = QueryPlayer(env, model, model.task, np.random.default_rng(0))
+    assert play_scores(env, player, range(30, 42), "success").episodes == ((1.0,),) * 12
+    episodes = model.task.episodes_of(env.task)
+    monkeypatch.setattr(type(model), "answers", lambda self, batch: [[None]] * len(batch.histories))
+    assert [action.tolist() for action in model.query_actions(episodes, np.random.default_rng(0))] == [[0]] * 4
+    many = (Clause(object=next(iter(OBJECTS))),) * 9
+    monkeypatch.setattr(type(model), "answers", lambda self, batch: [[many]] * len(batch.histories))
+    assert {len(action) for action in model.query_actions(episodes, np.random.default_rng(0))} == {8 + 7 + 1}
+    player = QueryPlayer(env, model, model.task, np.random.default_rng(0))
+    assert play_scores(env, player, range(30, 34), "success").mean == 0.0

@@ -189,3 +189,26 @@ def test_settings_that_do_not_go_together_are_named() -> None:
         with pytest.raises(ValueError, match=message):
             make(task, **settings)
     assert make("FIFO", strategy=None, allocation={"only_kept": True}).allocator is not None
+
+
+@torch.no_grad()
+def test_actions_are_the_answers_that_are_scored() -> None:
+    for settings in ({"memory": "t-fifo"}, {"allocation": {"task_input": "text"}}):
+        model = make("MultiTask", **settings).eval()
+        rng = np.random.default_rng(4)
+        episodes = model.model.task.sample_batch(40, rng, "test")
+        actions = model.query_actions(episodes, rng)
+        assert len(actions) == 40 and {action.shape for action in actions} == {(1,)}
+        is_right = np.concatenate(actions) == episodes.answers
+        np.testing.assert_array_equal(is_right, model.scores(sample(model, 40, "test"))["accuracy"])
+
+
+def test_whether_a_model_reads_places() -> None:
+    for settings, uses_place in (
+        ({"memory": "t-fifo"}, False),
+        ({"memory": "t-fifo+a"}, False),
+        ({"memory": "t-fifo", "strategy": "mvfo"}, True),  # what it keeps depends on them
+        ({"memory": "sat-fifo"}, True),
+        ({"memory": "gru"}, True),  # reads the tokens of sat-fifo
+    ):
+        assert make("MVFO", **settings).uses_place == uses_place, settings

@@ -1,4 +1,4 @@
-"""Weights that studies keep: of their rows, loaded by the name of their folder, and playing as the rows say."""
+"""Weights that studies keep: they load by name and play as their rows say."""
 
 from __future__ import annotations
 

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from memenvs.agents.study import find_studies, load_study, read_rows
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.presets.pretrained import unpack_pretrained
+from memenvs.agents.study import ROWS, Played, find_studies, load_study, read_rows, settings_hash
 
 FILE = find_studies()["changing_worlds"]
 
@@ -59,3 +61,17 @@ def test_evaluations_are_in_new_places(study, module, monkeypatch, task):
         assert changes["eval_kwargs"]["split"] == "test"
         assert changes["eval_kwargs"].items() >= module.TRIALS[kind].items()
         assert changes["eval_steps"] >= 15 * study.configs[task]["relic"].env_kwargs["max_episode_steps"]
+
+
+@pytest.mark.nightly
+def test_the_shipped_agent_pays_for_a_change_what_its_row_says(study, module, tmp_path):
+    """To the last bit; the README rounds the mean of its three seeds to 10 points."""
+    row = read_rows(FILE.with_name(ROWS)).of("homes-fixed", "relic")[0]
+    with RunDirectory(unpack_pretrained("extobjnav-small", tmp_path / "run")) as run:
+        assert settings_hash(run.config) == row["settings"]
+        results = study.evaluations["itinerary"](Played("homes-fixed", "relic", run.config, run))
+    played, expected = (
+        evaluation["agent"]["itinerary"]["metrics"]["success"]
+        for evaluation in (results, row["evaluations"]["itinerary"])
+    )
+    assert {name: played[name] for name in module.MEANINGS} == {name: expected[name] for name in module.MEANINGS}

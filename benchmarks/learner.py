@@ -202,7 +202,7 @@ class GymnasiumCartPoles:
 
 
 class DetachedValueExtractor(MlpExtractor):
-    """Hidden layers where the value trains its own layers only, as in RecurrentPPO with one LSTM."""
+    """Hidden layers where the value trains its own layers only, as in RecurrentPPO."""
 
     def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Last hidden layer of the policy and of the value."""

@@ -18,7 +18,7 @@ STUDIES = Path(__file__).parents[1] / "studies"
 #: Verdict -> what was found, in the words of the table.
 VERDICTS = {
     "long": "with the last 16 steps, policies that we tried gain less than a quarter of what a perfect memory gains",
-    "short": "with the last 16 steps, or a note left in the world, one gains a quarter or more",
+    "short": "with the last 16 steps, or a note left in the world (such as its heading), one gains a quarter or more",
     "none": "the present view is nearly as good as the best play",
 }
 
@@ -38,7 +38,7 @@ def verdicts() -> Table:
 
 def memory() -> Table:
     """Score with memory, with a wiped memory, and of a window; one row a task, certified long."""
-    gap = "[Darkroom-Gap](studies/needs_memory/page.md), episodes of 25 steps, return in the tenth"
+    gap = "[Darkroom-Gap](studies/needs_memory/page.md) with `max_episode_steps=45`, return in episode 10"
     led = "[VisualMatch-Led](studies/needs_memory/page.md), success, %"
     rows = [
         [

@@ -1,4 +1,4 @@
-"""An agent gets better at a place it has never seen; 3 to 4 minutes on 2 cores.
+"""An agent gets better at a place it has never seen; 3 to 5 minutes on 2 cores.
 
 Trains the `demo` preset (a ReLIC memory in a 5 x 5 Darkroom), plays it on held-out goals, then plays the pretrained
 ExtObjNav agent of this package in procedural homes that it has never seen, from exact observations and from pictures,

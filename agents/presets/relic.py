@@ -143,7 +143,7 @@ RELIC_PRESETS: dict[str, Preset] = {
     "demo": Preset(
         "a 5 x 5 Darkroom in minutes on a laptop: goes straight to the goal from the second episode on",
         _DEMO,
-        time="3 to 5 min",
+        time="2 to 4 min",
     ),
     "demo-gap": Preset(
         "the same with blank steps before each episode, so that the last frames do not show the goal",

@@ -12,15 +12,15 @@ from dataclasses import replace
 from memenvs.agents.experiments.statistics import format_mean
 from memenvs.agents.study import Rows, Study, Table, changed, play_trials
 
-from .study import MEMORIES, RATES, TITLES, at_rate, make_tasks, score_of
+from .study import RATES, at_rate, make_tasks, memories_of, score_of
 
 
 def make_tables(rows: Rows) -> list[Table]:
     """Score of each learning rate."""
     lines = [
         [task, memory, *(format_mean(score_of(rows, task, f"{memory}, {rate}")) for rate in RATES)]
-        for task in TITLES
-        for memory in MEMORIES
+        for task, config in make_tasks().items()
+        for memory in memories_of(config)
     ]
     return [Table("Score after half of the steps", ["task", "memory", *RATES], lines)]
 
@@ -34,7 +34,7 @@ STUDY = Study(
                 total_steps=config.total_steps // 2,
                 eval_kwargs=config.validation_kwargs,
             )
-            for memory, changes in MEMORIES.items()
+            for memory, changes in memories_of(config).items()
             for rate in RATES
         }
         for task, config in make_tasks().items()

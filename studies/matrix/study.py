@@ -28,10 +28,11 @@ RATES = ("0.001", "0.003")
 RATE_ROWS = Path(__file__).with_name("rates.jsonl")
 #: Points of a learning curve.
 POINTS = 25
-#: Task -> its title.
+#: Task -> its title in tables.
 TITLES = {
     "darkroom-gap": "Darkroom-Gap: return in episode 10",
     "darkroom": "Darkroom: return in episode 10",
+    "visual-match-led": "VisualMatch-Led: success, %",
 }
 #: The memory that others are compared with.
 PEER = "lstm"
@@ -58,7 +59,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 
 def make_tasks() -> dict[str, RunConfig]:
     """Settings of a run in each task, without those of its memory."""
-    demo = find_preset("demo-gap")
+    demo, visual_match = find_preset("demo-gap"), find_preset("sat-visual-match")
     tasks = {}
     for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
         steps = 25 + gap  # of an episode
@@ -70,7 +71,23 @@ def make_tasks() -> dict[str, RunConfig]:
             total_steps=8_000 * steps,
             eval_steps=10 * steps,
         )
+    phases = [4, 30, 6]  # steps before the cue, in the field, and before the balls
+    settings = {"ppo.allocator": None, "ppo.n_steps": sum(phases), "policy.memory_kwargs": {}, "policy.size": SIZE}
+    tasks["visual-match-led"] = replace(
+        changed(visual_match, settings),
+        env="memenvs/VisualMatch-Led-v0",
+        env_kwargs={**visual_match.env_kwargs, "phases": phases},
+        device="cpu",
+        total_steps=1_024_000,
+        eval_steps=sum(phases),
+    )
     return tasks
+
+
+def memories_of(config: RunConfig) -> dict[str, dict[str, Any]]:
+    """Memories that a task is learned with; RL2 needs trials of several episodes."""
+    has_trials = "trial_episodes" in config.env_kwargs
+    return {memory: changes for memory, changes in MEMORIES.items() if has_trials or "rl2" not in memory}
 
 
 def at_rate(rate: str) -> dict[str, Any]:
@@ -79,8 +96,9 @@ def at_rate(rate: str) -> dict[str, Any]:
 
 
 def score_of(rows: Rows, task: str, method: str) -> np.ndarray:
-    """Score in the last episode of a trial, one per seed."""
-    scores = rows.means(task, method, make_tasks()[task].score)
+    """Score in the last episode of a trial, one per seed; a success in %."""
+    score = make_tasks()[task].score
+    scores = rows.means(task, method, score) * (100 if score == "success" else 1)
     return scores[:, -1] if len(scores) else scores
 
 
@@ -95,7 +113,7 @@ def make_configs(rates: Rows) -> dict[str, dict[str, RunConfig]]:
     return {
         task: {
             memory: changed(config, {**changes, **at_rate(best_rate(rates, task, memory))})
-            for memory, changes in MEMORIES.items()
+            for memory, changes in memories_of(config).items()
         }
         for task, config in make_tasks().items()
     }
@@ -125,9 +143,14 @@ def shares_of(rows: Rows, task: str, method: str) -> np.ndarray:
     return (scores - low) / (high - low) if len(low) and len(high) else scores[:0]
 
 
+def tasks_of(memory: str) -> list[str]:
+    """Tasks that a memory is trained in."""
+    return [task for task, config in make_tasks().items() if memory in memories_of(config)]
+
+
 def ranked(rows: Rows) -> list[str]:
-    """Memories with runs in every task, the highest interquartile mean of their shares first."""
-    shares = {memory: [shares_of(rows, task, memory) for task in TITLES] for memory in MEMORIES}
+    """Memories with runs in all of their tasks, the highest interquartile mean first."""
+    shares = {memory: [shares_of(rows, task, memory) for task in tasks_of(memory)] for memory in MEMORIES}
     complete = [memory for memory in shares if all(map(len, shares[memory]))]
     return sorted(complete, key=lambda memory: -pooled_mean(shares[memory]))
 
@@ -145,17 +168,21 @@ def improvement(samples: list[np.ndarray]) -> float:
 
 def make_tables(rows: Rows) -> list[Table]:
     """The order of memories over all tasks, then the scores in each task."""
+    tables = [order_table(rows), *(task_table(rows, task, title) for task, title in TITLES.items())]
+    return [table for table in tables if table.lines]
+
+
+def order_table(rows: Rows) -> Table:
+    """Shares of each memory, the best one first."""
     lines = []
     for memory in ranked(rows):
-        samples, peers = ([shares_of(rows, task, name) for task in TITLES] for name in (memory, PEER))
+        samples, peers = ([shares_of(rows, task, name) for task in tasks_of(memory)] for name in (memory, PEER))
         intervals = stratified_interval(samples, pooled_mean), stratified_interval([*samples, *peers], improvement)
         texts = ["{:.2f} ({:.2f} to {:.2f})".format(*interval) for interval in intervals]
-        lines.append([memory, texts[0], "-" if memory == PEER else texts[1], *map(format_share, samples)])
+        shares = [format_share(shares_of(rows, task, memory)) or "-" for task in TITLES]
+        lines.append([memory, texts[0], "-" if memory == PEER else texts[1], *shares])
     header = ["memory", "interquartile mean", f"probability that it is better than {PEER}", *TITLES]
-    tables = [Table("Share of the way from the best play without a memory (0) to a perfect memory (1)", header, lines)]
-    for task, title in TITLES.items():
-        tables.append(task_table(rows, task, title))
-    return [table for table in tables if table.lines]
+    return Table("Share of the way from the best play without a memory (0) to a perfect memory (1)", header, lines)
 
 
 def task_table(rows: Rows, task: str, title: str) -> Table:
@@ -187,12 +214,14 @@ def draw(rows: Rows) -> Figure | None:
     memories = ranked(rows)
     if not memories:
         return None
-    shares = np.array([[shares_of(rows, task, memory).mean() for task in TITLES] for memory in memories])
+    samples = [[shares_of(rows, task, memory) for task in TITLES] for memory in memories]
+    shares = np.array([[sample.mean() if len(sample) else np.nan for sample in line] for line in samples])
     figure = Figure(figsize=(2.5 + 1.5 * len(TITLES), 1 + 0.35 * len(memories)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(shares, vmin=0, vmax=1, aspect="auto", cmap="viridis")
     for (row, column), share in np.ndenumerate(shares):
-        axes.text(column, row, f"{share:.2f}", ha="center", va="center", color="w" if share < 0.6 else "k")
+        if np.isfinite(share):
+            axes.text(column, row, f"{share:.2f}", ha="center", va="center", color="w" if share < 0.6 else "k")
     axes.set_xticks(range(len(TITLES)), list(TITLES))
     axes.set_yticks(range(len(memories)), memories)
     figure.colorbar(image, label="0 no memory, 1 perfect memory")
@@ -209,7 +238,7 @@ def draw_curves(rows: Rows) -> Figure | None:
             if curves:
                 steps = (np.arange(POINTS) + 0.5) * total / POINTS
                 style = "-" if number < 10 else "--"  # there are ten colours
-                axes.plot(steps, np.mean(curves, axis=0), style, label=memory)
+                axes.plot(steps, np.mean(curves, axis=0), style, color=f"C{number % 10}", label=memory)
         axes.set(title=title.partition(":")[0], xlabel="steps", ylabel="return of training episodes")
     if not figure.axes[0].lines:
         return None

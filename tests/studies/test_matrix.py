@@ -90,3 +90,12 @@ def test_shares_and_order_by_hand(study, module):
     rows = Rows(rows)
     assert module.shares_of(rows, "darkroom-gap", "relic").tolist() == [0.5, 1.0, 1.0]
     assert module.ranked(rows) == ["relic", "lstm"]
+
+
+def test_rl2_is_ranked_by_the_tasks_that_have_trials_of_several_episodes(study, module):
+    rows = []
+    for task, configs in study.configs.items():
+        rows += [row(study, task, "memoryless", None, 2.0), row(study, task, "ideal", None, 12.0)]
+        rows += [row(study, task, memory, 0, 7.0) for memory in ("lstm", "lstm, rl2") if memory in configs]
+    lines = module.order_table(Rows(rows)).lines
+    assert ["lstm, rl2", "0.50 (0.50 to 0.50)", "0.50 (0.50 to 0.50)", "0.50", "0.50", "-"] in lines

@@ -140,6 +140,7 @@ def draw(rows: Rows) -> Figure | None:
         for visit in visits(ITINERARY)[1:]:
             axes.axvline(visit.episodes[0] + 0.5, color="0.8", zorder=0)
         axes.set(title=f"{SCORES[panel[0]][2]}, {panel[1]}", xlabel="episode: A 1-6, B 7-12, A 13-15", ylim=(0, None))
+        axes.set_xticks(range(1, EPISODES + 1, 2))
         axes.legend(frameon=False, fontsize="small", title="learned from")
     return figure
 

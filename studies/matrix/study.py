@@ -91,6 +91,7 @@ def make_tasks() -> dict[str, RunConfig]:
         env="memenvs/RoomBallet-ABA-v0",
         device="cpu",
         total_steps=BATCHES,
+        eval_trials=2_000,
         policy={"first": 20, "every": 5, "size": SIZE},
     )
     return tasks

@@ -87,7 +87,7 @@ def make_tasks() -> dict[str, RunConfig]:
     )
     # steps 20, 25 and 30 of a visit, in which all dances differ
     tasks["ballet-aba"] = replace(
-        changed(ballet, {"supervised.checkpoint_steps": BATCHES // POINTS}),
+        changed(ballet, {"supervised.batch_size": 32, "supervised.checkpoint_steps": BATCHES // POINTS}),
         env="memenvs/RoomBallet-ABA-v0",
         device="cpu",
         total_steps=BATCHES,

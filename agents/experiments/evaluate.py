@@ -43,7 +43,10 @@ def algorithm_of(config: RunConfig) -> type[MemoryAlgorithm]:
         ValueError: The run learns to predict.
     """
     if not config.kind.acts:
-        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
+        raise ValueError(
+            f"run must be of an agent that acts, got one that learns to predict in {config.env}; memenvs evaluate "
+            "scores it, and memenvs.agents.experiments.prediction_experiment.trained_model loads its model"
+        )
     experiment: Any = config.make_experiment()
     return experiment.algorithm
 

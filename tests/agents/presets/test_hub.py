@@ -152,7 +152,7 @@ def test_a_pulled_agent_is_a_run_that_can_be_evaluated_and_not_resumed(
     assert main(["train", "ci-smoke", "--out", str(folder), "--resume", *settings]) == 2
     assert "training cannot resume from it" in capsys.readouterr().err
     assert main(["pull", str(agent), "--out", str(folder)]) == 2
-    assert "already holds a run" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"memenvs pull: error: {folder} already holds a run; choose another folder\n"
 
 
 def test_the_hub(run: Path, hub: type[FakeApi], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,7 +69,7 @@ def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
 
 
 def _learned_elsewhere(config: RunConfig, trials: TrialSet) -> str:
-    """Where a run learned, if not in the world of a test set; "" if there."""
+    """Id or settings in which a run learned in place of those of a test set; "" if in the same world."""
     from memenvs.agents.experiments.evaluate import replaced_settings
 
     if find_environment(config.env).task != find_environment(trials.id).task:

@@ -1,4 +1,4 @@
-"""What is shown of a training: the sizes of its networks, and a progress bar."""
+"""The sizes of networks and the progress bar of a training."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def count_weights(network: nn.Module) -> dict[str, int]:
 
 
 def training_bar(network: nn.Module, unit: str = "steps", score: str = "return") -> Progress:
-    """Print the weights of a network, and make a bar: share done, steps/s, score, time spent and time left.
+    """Print the weights of a network and make a bar, both on standard error.
 
-    Both are on standard error.
+    The bar shows the share done, steps/s, score, time spent and time left.
 
     Args:
         network: Policy or model that is trained.

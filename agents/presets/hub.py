@@ -113,7 +113,7 @@ def push_to_hub(
 
 
 def pull(name: str | Path, folder: str | Path) -> Path:
-    """Make the folder of a run from a published agent, which `evaluate` and the other commands of runs take.
+    """Make the folder of a run from a published agent, for `evaluate` and other commands.
 
     Args:
         name: Folder of `save_to_folder`, or name on the Hub.

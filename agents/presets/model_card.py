@@ -82,7 +82,7 @@ def _curves(config: RunConfig, evaluation: dict[str, dict[str, Any]]) -> dict[st
 
 
 def _unit(config: RunConfig) -> str:
-    """What an evaluation has many of."""
+    """Name of what an evaluation has many of."""
     return "trials" if config.kind.acts else "episodes"
 
 

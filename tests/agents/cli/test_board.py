@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,27 @@ def test_wrong_runs_and_names_are_refused_before_anything_is_played(
     assert [path.name for path in (tmp_path / "Cue-v0_v0").iterdir()] == ["Taken"]
 
 
+def test_a_run_that_learned_in_another_world_is_not_plain(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Longer or shorter trials, and another split of evaluation, are no other world."""
+    shutil.copytree(runs / "0", tmp_path / "run")
+    config = tmp_path / "run" / "config.json"
+    trained = json.loads(config.read_text())
+    add = ["board", "add", str(tmp_path / "run"), "--name", "gru", *ABOUT, "--board", str(tmp_path / "board")]
+    config.write_text(json.dumps({**trained, "env_kwargs": {"delay": 3}}))
+    assert main(add) == 2
+    message = "class must be pretrained or privileged where runs learned in delay=3 and not 2, got 'plain'"
+    assert message in capsys.readouterr().err and not (tmp_path / "board").exists()
+    assert main([*add, "--class", "pretrained"]) == 0
+    config.write_text(json.dumps({**trained, "env_kwargs": {"trial_episodes": 4}, "eval_kwargs": {"delay": 3}}))
+    assert main([*add, "--name", "plain"]) == 0
+    entries = {folder.name: read_entry(folder).kind for folder in (tmp_path / "board" / "Cue-v0_v0").iterdir()}
+    assert entries == {"gru": "pretrained", "plain": "plain"}
+    assert main([*add, "--name", "other", "--id", "Darkroom-v0"]) == 2
+    assert "where runs learned in toy/Cue-v0, got 'plain'" in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that learns to answer, without places."""
@@ -138,7 +160,7 @@ def test_wrong_entries_of_answers(
         ("FFHQWorld-v0", "answers are no pictures, which are too large for an entry, got memenvs/FFHQWorld-v0"),
         ("Darkroom-Gap-v0", "env must be one that can be learned by prediction, got 'memenvs/Darkroom-Gap-v0'"),
     ):
-        assert main([*add, "--id", id]) == 2
+        assert main([*add, "--id", id, "--class", "pretrained"]) == 2
         assert message in capsys.readouterr().err
     with monkeypatch.context() as patched:
         patched.delattr("memenvs.room_ballet.queries.BalletQueries.episodes_of")

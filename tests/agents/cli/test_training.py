@@ -161,7 +161,11 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--device gpu": "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
         "--policy.memory_kwargs.layer 2": "unknown setting 'layer'",
         "--policy.memory_kwargs.heads 3": "dim must be an even multiple of heads (3), got ",
-        "--policy.memory sat-fifo": "the memory 'sat-fifo' needs the key 'place', the number of a place, in obs",
+        "--policy.memory sat-pm": "place=True) adds it, on the command line --env_kwargs.place true); got",
+        "--policy.size 50000": (
+            "policy.size must be left out with policy.memory_kwargs.dim, which would win, got 50000; "
+            "--policy.memory_kwargs '{}' leaves out those of a preset"
+        ),
         '--policy {"memory":"memo","memory_kwargs":{"segment_length":129}}': (
             "policy.memory_kwargs.segment_length must be at most ppo.n_steps, 128, after which the memory is emptied"
         ),

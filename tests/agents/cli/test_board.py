@@ -24,24 +24,9 @@ from tests.certificates.cue import registered
 
 ABOUT = ["--author", "Ada", "--link", "https://example.org/gru"]
 TRAIN = ["--env", "toy/Cue-v0", "--env_kwargs", "{}", "--eval_kwargs", "{}", "--eval_all_layouts", "false"]
-TRAIN += [
-    "--total_steps",
-    "36",
-    "--n_envs",
-    "4",
-    "--ppo.n_steps",
-    "9",
-    "--ppo.n_updates",
-    "1",
-    "--ppo.batch_size",
-    "4",
-    "--no-evaluate",
-    "--policy.memory",
-    "gru",
-    "--policy.memory_kwargs",
-    "{}",
-]
-TRAIN += ["--policy.features_extractor_kwargs", "{}", "--json"]
+TRAIN += ["--total_steps", "36", "--n_envs", "4", "--ppo.n_steps", "9", "--ppo.n_updates", "1", "--no-evaluate"]
+TRAIN += ["--ppo.batch_size", "4", "--policy.memory", "gru", "--policy.memory_kwargs", "{}", "--json"]
+TRAIN += ["--policy.features_extractor_kwargs", "{}"]
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +67,12 @@ def test_wrong_runs_and_names_are_refused_before_anything_is_played(
     for arguments, message in (
         ([zero, "--name", "taken"], "there is an entry 'Taken' already; choose another name"),
         ([zero, "--name", "../x"], "name must be of the form"),
-        ([zero, "--name", "x", "--author", "|"], "author must be of the form"),
-        ([zero, "--name", "x", "--link", "http://x"], "link must be of the form https://"),
         ([zero, "--name", "x", "--id", "Cue-v9"], "Cue-v9"),
         ([zero, str(runs / "fast"), "--name", "x"], "runs must differ in their seed alone, those of"),
         ([zero, str(tmp_path / "copy"), "--name", "x"], "runs must differ in their seeds, got [0, 0]"),
         ([str(tmp_path / "no"), "--name", "x"], "no"),
     ):
-        about = [] if "--author" in arguments else ABOUT[:2]
-        about += [] if "--link" in arguments else ABOUT[2:]
-        assert main(["board", "add", *arguments, *about, "--board", str(tmp_path)]) == 2
+        assert main(["board", "add", *arguments, *ABOUT, "--board", str(tmp_path)]) == 2
         assert message in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "Cue-v0_v0").iterdir()] == ["Taken"]
 
@@ -128,7 +109,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_an_entry_of_answers(answers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_of_answers(answers: Path, tmp_path: Path) -> None:
     """The truth of each episode, from a single environment, is the answer where and only where the score is 1."""
     board = ["--board", str(tmp_path)]
     assert main(["board", "add", str(answers), "--name", "fifo", *ABOUT, *board]) == 0
@@ -142,14 +123,6 @@ def test_an_entry_of_answers(answers: Path, tmp_path: Path, capsys: pytest.Captu
         label = env.reset(seed=seed)[1]["label"]
         assert not run.actions[k][:-1].any() and run.scores[k] == (float(run.actions[k][-1] == label),)
     assert 0.04 < entry.mean < 0.3  # one of eight, after twenty batches
-    with np.load(folder / "actions.npz") as arrays:
-        actions = arrays["seed_0"]
-    right = [k for k, scores in enumerate(run.scores) if scores == (1.0,)][-1]
-    actions[577 * (right + 1) - 1] ^= 1
-    np.savez(folder / "actions.npz", seed_0=actions)
-    capsys.readouterr()
-    assert main(["board", "check", *board]) == 2
-    assert f"trial {right} of seed 0 must have the scores [0.0], got [1.0]" in capsys.readouterr().err
 
 
 def test_wrong_entries_of_answers(

@@ -129,14 +129,15 @@ def make_tables(rows: Rows) -> list[Table]:
 
 def draw(rows: Rows) -> Figure | None:
     """Score by episode of the itinerary; dotted: with a memory that is emptied at each change."""
-    drawn = [run for run in runs(rows) if run[0] == "homes" or run[1] in ("relic", "gated-deltanet", "lstm")]
+    drawn = [run for run in runs(rows) if run[0] == "homes" or run[1] in ("trxl", "relic", "gated-deltanet")]
     if not drawn:
         return None
     panels = list(dict.fromkeys((task, method) for task, method, _ in drawn))
     figure = Figure(figsize=(3.4 * len(panels), 3.4), layout="constrained")
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for number, kind in enumerate(kind for task, method, kind in drawn if (task, method) == panel):
-            draw_lines(axes, rows, *panel, kind, f"C{number}")
+        for number, kind in enumerate(TRIALS):
+            if (*panel, kind) in drawn:
+                draw_lines(axes, rows, *panel, kind, f"C{number}")
         for visit in visits(ITINERARY)[1:]:
             axes.axvline(visit.episodes[0] + 0.5, color="0.8", zorder=0)
         axes.set(title=f"{SCORES[panel[0]][2]}, {panel[1]}", xlabel="episode: A 1-6, B 7-12, A 13-15", ylim=(0, None))

@@ -112,7 +112,7 @@ def lost(rows: Rows, name: str, task: str, method: str, kind: str) -> np.ndarray
 
 
 def make_tables(rows: Rows) -> list[Table]:
-    """Scores by what was learned from, and what a change of the place costs: memories of the figure first."""
+    """Scores by what was learned from, and costs of a change; memories of the figure first."""
     own = [[run for run in runs(rows) if run[0] == task] for task in SCORES]
     others = [run for run in own[0] if run[1] not in DRAWN]
     parts = [[run for run in own[0] if run[1] in DRAWN], own[1], others]

@@ -93,7 +93,7 @@ def test_example(tmp_path, path):
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.parametrize("agent", ["recurrent-ppo", "ppo-memory"])
+@pytest.mark.parametrize("agent", [pytest.param("recurrent-ppo", marks=pytest.mark.nightly), "ppo-memory"])
 def test_entries_of_agents_of_other_libraries(tmp_path, agent):
     about = [agent, "--author", "Ada", "--link", "https://example.org/agent", "--board", "out"]
     printed = run(ROOT / "examples" / "board.py", tmp_path, *about)

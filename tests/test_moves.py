@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from typing import Any
 
 import numpy as np
@@ -45,19 +44,6 @@ def test_every_other_goal_is_as_likely() -> None:
     pairs, counts = np.unique(list(itertools.pairwise(played)), axis=0, return_counts=True)
     assert len(pairs) == 12 and (np.abs(counts - 500) < 4 * 500**0.5).all()
     assert [moving_goal(0, 1, 1.0, np.random.default_rng(0)).at(episode) for episode in range(3)] == [0, 0, 0]
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_an_episode_is_rebuilt_alone(task: Any) -> None:
-    """In any order, after a pickle, and whatever the other environments play."""
-    played = goals(task, 5, 12, moves=0.5)
-    env = pickle.loads(pickle.dumps(TrialEnv(task, moves=0.5)))
-    for episode in (7, 3, 11, 0, 3):
-        info = env.reset(seed=5, options={"trial": 0, "episode_index": episode})[1]
-        assert tuple(np.atleast_1d(info["goal"]).tolist()) == played[episode]
-    for episode in (9, 1):  # on and back within the trial
-        info = env.reset(options={"episode_index": episode})[1]
-        assert tuple(np.atleast_1d(info["goal"]).tolist()) == played[episode]
 
 
 def test_a_moves_object_draws_no_more_than_is_needed() -> None:

@@ -14,7 +14,8 @@ The file is an archive (`archive.py`) with these members:
 The first of several processes writes the file. What belongs to process R alone is in `state.R.json` and
 `generators.R.safetensors`, without a number for R = 0.
 
-A policy-only file has the first three members: its policy can act, but training cannot resume from it.
+A policy-only file has the first three members: its policy can act, but training cannot resume from it. Files of
+learners that predict (`supervised.py`) have `model.safetensors` in place of the third.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from memenvs.checks import is_int
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
 POLICY_ONLY = MEMBERS[:3]
 """Members of a policy-only file, see `drop_training_state`."""
-LEARNER = "learner.safetensors"
+LEARNER, MODEL = "learner.safetensors", "model.safetensors"
 
 
 @dataclass
@@ -112,20 +113,21 @@ class Checkpoint:
 
 
 def drop_training_state(source: archive.File, target: archive.File) -> None:
-    """Copy a file without optimizer and generators, as a policy-only file.
+    """Copy a file of any learner without optimizer and generators, as a policy-only file.
 
     Args:
-        source: File of a learner.
+        source: File of a learner that acts or predicts.
         target: The smaller file; replaced if it is there.
 
     Raises:
         FileNotFoundError: There is no file at `source`.
         ValueError: `source` is cut short or not a checkpoint.
     """
-    members = _read_members(source)
+    members = archive.read(source, POLICY_ONLY[:2], {*POLICY_ONLY, MODEL}.__contains__)
+    if MODEL not in members:
+        archive.require(source, members, POLICY_ONLY)
     config = {**archive.parse_json(source, members, "config.json"), "policy_only": True}
-    smaller = {name: members[name] for name in POLICY_ONLY}
-    archive.write(target, {**smaller, "config.json": json.dumps(config, indent=1).encode()})
+    archive.write(target, {**members, "config.json": json.dumps(config, indent=1).encode()})
 
 
 def _state_member(rank: int) -> str:

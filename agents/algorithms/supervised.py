@@ -24,6 +24,8 @@ from memenvs.agents.memory import Memory
 from memenvs.query_task import Episodes, Split
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
+MODEL_ONLY = (MEMBERS[0], MEMBERS[2])
+"""Members that answering needs."""
 TRAINING = 0
 """First entry of the seed sequence of each training batch."""
 EVALUATION = 1
@@ -261,8 +263,14 @@ class SupervisedLearner:
             FileNotFoundError: There is no such file.
             ValueError: The file is cut short, not a checkpoint, or of other settings or another model.
         """
-        members = archive.read(path, MEMBERS)
+        members = archive.read(path, MODEL_ONLY, MEMBERS.__contains__)
         saved = archive.parse_json(path, members, "config.json", ("algorithm", "config", *settings))
+        if saved.get("policy_only"):
+            raise ValueError(
+                f"{path}: holds a model without the state of its optimizer: it can answer, but training cannot resume "
+                "from it"
+            )
+        archive.require(path, members, MEMBERS)
         saved["config"] = asdict(archive.parse_config(path, saved["config"], SupervisedConfig))  # adds defaults
         expected = {"algorithm": type(self).__name__, **settings, "config": asdict(self.config)}
         _check_equal(path, json.loads(json.dumps(saved)), json.loads(json.dumps(expected)))
@@ -299,7 +307,7 @@ def load_model(model: PredictionModel, path: archive.File, members: dict[str, by
         FileNotFoundError: There is no such file.
         ValueError: The file is cut short, not a checkpoint, or of another model, for instance of another encoder width.
     """
-    members = archive.read(path, MEMBERS) if members is None else members
+    members = archive.read(path, MODEL_ONLY) if members is None else members
     saved = archive.parse_json(path, members, "config.json", ("inputs",))
     model.check_inputs(saved["inputs"], str(path))
     try:

@@ -6,11 +6,17 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from memenvs.agents.experiments.config import read_config
+from memenvs.agents.experiments.config import RunConfig, read_config
 from memenvs.board.entry import Entry, check_entry, make_entry
 from memenvs.board.replay import replay
+from memenvs.certificates.test_sets import TrialSet, find_test_set
 from memenvs.cli.common import as_user_error
+from memenvs.identity import FREE_SETTINGS
 from memenvs.progress import progress_bar
+from memenvs.registry import find_environment
+
+#: Settings in which a training may differ from its test set: other episodes, and longer or shorter trials.
+_SAME_WORLD = (*FREE_SETTINGS, "trial_episodes", "trial_steps")
 
 
 def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
@@ -43,6 +49,9 @@ def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
         kind=getattr(arguments, "class"),
     )
     check_entry(entry, board / entry.folder, is_new=True)  # before minutes of playing
+    elsewhere = _learned_elsewhere(first, find_test_set(entry.id, entry.test_set))
+    if elsewhere and entry.kind == "plain":
+        raise ValueError(f"class must be pretrained or privileged where runs learned in {elsewhere}, got 'plain'")
     options = {"test_set": entry.test_set, "seed": arguments.seed, "quiet": arguments.json}
     for folder, config in zip(arguments.runs, configs, strict=True):
         with RunDirectory(folder) as run:
@@ -57,3 +66,14 @@ def entry_of_runs(arguments: argparse.Namespace, board: Path) -> Entry:
             again = replay(entry.id, actions, entry.test_set, seed=config.seed, progress=progress)
         entry = replace(entry, runs=(*entry.runs, again))
     return entry
+
+
+def _learned_elsewhere(config: RunConfig, trials: TrialSet) -> str:
+    """Id or settings in which a run learned in place of those of a test set; "" if in the same world."""
+    from memenvs.agents.experiments.evaluate import replaced_settings
+
+    if find_environment(config.env).task != find_environment(trials.id).task:
+        return config.env
+    changed = replaced_settings(replace(config, eval_kwargs={}), trials)  # of its training
+    other = {name: pair for name, pair in changed.items() if name not in _SAME_WORLD}
+    return ", ".join(f"{name}={own!r} and not {its!r}" for name, (own, its) in other.items())

@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         from memenvs.agents.experiments.evaluate import replaced_settings
         from memenvs.agents.experiments.trial_evaluator import free_settings
 
-        free = free_settings(find_test_set(config.env, arguments.test_set))
+        trials = find_test_set(config.env, arguments.test_set)
+        free = free_settings(trials)
         for setting in changed:
             if setting not in free:
                 raise ValueError(f"--eval_kwargs.{setting}: test set {arguments.test_set} of {config.env} sets it")
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if config.kind.acts:
         changes |= {name: getattr(arguments, name) for name in ("checkpoint", "demonstrations", "test_set")}
     if arguments.test_set is not None:
-        replaced = replaced_settings(config, arguments.test_set).items()
+        replaced = replaced_settings(config, trials).items()
         if replaced:
             texts = ", ".join(f"{setting}={ours!r} by {its!r}" for setting, (ours, its) in replaced)
             print(f"test set {arguments.test_set} replaces settings of the run: {texts}", file=sys.stderr)

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
     folder = arguments.out or Path("runs") / f"{arguments.preset}-{config.seed}"
     check_registered(config.env)
     if not arguments.resume:
-        check_new(folder)
+        check_new(folder, ", or resume it with --resume")
     else:
         begun = read_config(folder)
         if config.total_steps > begun.total_steps:  # train it longer
@@ -61,6 +61,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
 
     from memenvs.agents.algorithms.distributed import launched_processes
     from memenvs.agents.experiments.directory import RunDirectory
+    from memenvs.agents.experiments.progress import count_weights
     from memenvs.agents.experiments.run_report import write_report
     from memenvs.agents.experiments.train import check_config, train_run
 
@@ -76,7 +77,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
         processes.close()
         if not processes.is_first:
             return None
-        result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps, "weights": _count_weights(model)}
+        network = model.policy if config.kind.acts else model.model
+        result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps, "weights": count_weights(network)}
         if not arguments.no_evaluate:
             try:
                 result["evaluation"] = config.make_experiment().evaluate(run, OWN_EVALUATION, quiet=arguments.json)
@@ -86,22 +88,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any] | None:
             result["report"] = str(write_report([run], folder))
     if not arguments.json:
         print_curves(result.get("evaluation", {}), config.score)
-        print("weights: " + ", ".join(f"{name} {count:,}" for name, count in result["weights"].items()))
         print(f"run: {folder}" + (f"\nreport: {result['report']}" if "report" in result else ""))
     return result
-
-
-def _count_weights(model: Any) -> dict[str, int]:
-    """Weights of the policy or model, and of its memory if it has one."""
-    from memenvs.agents.memory import Memory  # not above: it imports torch
-
-    network = model.policy if hasattr(model, "policy") else model.model
-    parts = {"all": network, "memory": next((part for part in network.modules() if isinstance(part, Memory)), None)}
-    return {
-        name: sum(parameter.numel() for parameter in part.parameters())
-        for name, part in parts.items()
-        if part is not None
-    }
 
 
 def _with_own_strategy(preset: RunConfig, settings: list[tuple[str, Any]]) -> list[tuple[str, Any]]:

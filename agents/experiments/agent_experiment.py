@@ -98,7 +98,7 @@ class AgentExperiment(Experiment):
         model.set_logger(run.open_log(model.num_timesteps))
         remaining = config.total_steps - model.num_timesteps
         unit = config.kind.unit.split()[-1]  # "steps" of "environment steps"
-        progress = training_bar(unit) if processes.is_first and not quiet else None
+        progress = training_bar(model.policy, unit) if processes.is_first and not quiet else None
         try:
             if remaining > 0:
                 if progress is not None:

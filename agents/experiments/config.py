@@ -190,8 +190,12 @@ def has_checkpoint(path: Path) -> bool:
     return (path / CHECKPOINT).is_file()
 
 
-def check_new(path: Path) -> None:
+def check_new(path: Path, or_else: str = "") -> None:
     """Check that a new run can begin in a folder.
+
+    Args:
+        path: The folder.
+        or_else: What can be done but choose another folder, for the message.
 
     Raises:
         FileExistsError: It holds a run.
@@ -200,7 +204,7 @@ def check_new(path: Path) -> None:
     check_writable(path, is_folder=True)
     if (path / CONFIG).exists():
         empty = "" if has_checkpoint(path) else " (it has no checkpoint yet: unless it is in use, delete it)"
-        raise FileExistsError(f"{path} already holds a run; choose another folder, or resume it with --resume{empty}")
+        raise FileExistsError(f"{path} already holds a run; choose another folder{or_else}{empty}")
 
 
 def read_config(path: Path) -> RunConfig:

@@ -18,7 +18,7 @@ from memenvs.agents.experiments.report import image_png
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults, free_settings, itinerary_of
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
-from memenvs.certificates.test_sets import find_test_set
+from memenvs.certificates.test_sets import TrialSet, find_test_set
 from memenvs.files import write_file
 from memenvs.identity import changed_settings
 from memenvs.json_records import format_json
@@ -43,7 +43,10 @@ def algorithm_of(config: RunConfig) -> type[MemoryAlgorithm]:
         ValueError: The run learns to predict.
     """
     if not config.kind.acts:
-        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
+        raise ValueError(
+            f"run must be of an agent that acts, got one that learns to predict in {config.env}; memenvs evaluate "
+            "scores it, and memenvs.agents.experiments.prediction_experiment.trained_model loads its model"
+        )
     experiment: Any = config.make_experiment()
     return experiment.algorithm
 
@@ -101,13 +104,12 @@ def evaluation_env(config: RunConfig, count: int, seed: int, test_set: str | Non
     return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **settings)
 
 
-def replaced_settings(config: RunConfig, test_set: str) -> dict[str, tuple[Any, Any]]:
-    """List the settings of a run that a test set replaces.
+def replaced_settings(config: RunConfig, trials: TrialSet) -> dict[str, tuple[Any, Any]]:
+    """List the settings of a run that a test set of its task replaces.
 
     Returns:
         Name -> (value of the run, value of the test set).
     """
-    trials = find_test_set(config.env, test_set)
     env = evaluation_env(config, 1, 0)
     try:
         return changed_settings(env.env, trials.settings, trials.free_settings) if isinstance(env, TrialVecEnv) else {}

@@ -104,7 +104,9 @@ class PredictionExperiment(Experiment):
             processes.broadcast(list(learner.model.state_dict().values()))
         run.check_space(learner.model)
         logger = run.open_log(learner.num_timesteps)
-        bar = training_bar("batches", learner.model.score) if processes.is_first and not quiet else None
+        bar = None
+        if processes.is_first and not quiet:
+            bar = training_bar(learner.model, "batches", learner.model.score)
         try:
             with bar or nullcontext():
                 task = None

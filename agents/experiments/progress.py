@@ -1,4 +1,4 @@
-"""The progress bar of training."""
+"""The sizes of networks and the progress bar of a training."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+from torch import nn
+
+from memenvs.agents.memory import Memory
 
 
 class SpeedColumn(ProgressColumn):
@@ -55,14 +58,24 @@ class ScoreColumn(ProgressColumn):
         return Text("" if math.isnan(score) else f"{self._name} {score:.2f}")
 
 
-def training_bar(unit: str = "steps", score: str = "return") -> Progress:
-    """A bar on standard error: share done, steps/s, score, time spent and time left.
+def count_weights(network: nn.Module) -> dict[str, int]:
+    """Weights of a policy or model, "all", and of its "memory" if it has one."""
+    memory = next((part for part in network.modules() if isinstance(part, Memory)), None)
+    parts = {"all": network} if memory is None else {"all": network, "memory": memory}
+    return {name: sum(parameter.numel() for parameter in part.parameters()) for name, part in parts.items()}
+
+
+def training_bar(network: nn.Module, unit: str = "steps", score: str = "return") -> Progress:
+    """Print the weights of a network and make a bar, both on standard error.
+
+    The bar shows the share done, steps/s, score, time spent and time left.
 
     Args:
+        network: Policy or model that is trained.
         unit: Name of the steps.
         score: Name of the task's field `score`.
     """
-    return Progress(
+    bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
@@ -74,3 +87,6 @@ def training_bar(unit: str = "steps", score: str = "return") -> Progress:
         console=Console(stderr=True),
         speed_estimate_period=60.0,
     )
+    weights = ", ".join(f"{name} {count:,}" for name, count in count_weights(network).items())
+    bar.console.print(f"weights: {weights}", highlight=False)
+    return bar

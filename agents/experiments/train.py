@@ -14,6 +14,7 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.devices import torch_device
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.policies.small_sizes import WIDTHS, is_number
 
 
 def check_config(config: RunConfig, processes: Processes | None = None) -> None:
@@ -31,6 +32,13 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         TypeError: A setting does not exist.
     """
     torch_device(config.device)
+    size, settings = config.policy.get("size"), config.policy.get("memory_kwargs") or {}
+    for name in WIDTHS:
+        if is_number(size) and name in settings:
+            raise ValueError(
+                f"policy.size must be left out with policy.memory_kwargs.{name}, which would win, got {size}; "
+                "--policy.memory_kwargs '{}' leaves out those of a preset"
+            )
     config.make_experiment().check(config, processes or Processes())
 
 

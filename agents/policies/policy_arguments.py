@@ -43,7 +43,7 @@ INPUT_FORMATS = {
 """Format of each observation key that a memory can read directly, for messages."""
 INPUT_SOURCES = {
     "pose": "Roaming, Coverage and Search have it, PoseWrapper adds it",
-    "place": "make_vec_env(..., place=True) adds it",
+    "place": "make_vec_env(..., place=True) adds it, on the command line --env_kwargs.place true",
     "move": "Room Ballet has it",
 }
 """Where each of them comes from."""

@@ -56,8 +56,7 @@ def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | Non
     Raises:
         FileNotFoundError: There is no run, or it has no such checkpoint.
         FileExistsError: The folder holds something else than an agent.
-        ValueError: The run learns to predict, so it has no policy that acts; its checkpoint cannot be read; or the
-            folder cannot be written.
+        ValueError: Its checkpoint cannot be read, or the folder cannot be written.
     """
     with RunDirectory(run) as opened:
         files = _files(opened, checkpoint)
@@ -114,9 +113,7 @@ def push_to_hub(
 
 
 def pull(name: str | Path, folder: str | Path) -> Path:
-    """Make the folder of a run from a published agent.
-
-    `evaluate`, `record`, `paths` and `report` take it.
+    """Make the folder of a run from a published agent, for `evaluate` and other commands.
 
     Args:
         name: Folder of `save_to_folder`, or name on the Hub.
@@ -228,8 +225,6 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 def _files(run: RunDirectory, checkpoint: str | None) -> dict[str, bytes]:
     """Content of the folder, the settings last."""
-    if not run.config.kind.acts:
-        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {run.path}")
     smaller = io.BytesIO()
     drop_training_state(run.checkpoint_path(checkpoint), smaller)
     config = run.config.without_path()  # the weights of the first stage are in the checkpoint

@@ -10,8 +10,31 @@ from memenvs.agents.presets.training_command import training_command
 PLACEHOLDER = "PATH_OF_THIS_FOLDER"
 """Stands in a model card for the name by which the agent is loaded."""
 
+_ACTING = f"""
+```python
+from memenvs.agents.presets.pretrained import load_pretrained
+
+policy = load_pretrained("{PLACEHOLDER}")
+```
+
+`policy.predict(observation, state, episode_start, trial_start=trial_start)` returns actions and the next state.
+"""
+_ANSWERING = """
+```python
+from memenvs.agents.algorithms.supervised import evaluate_model
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.prediction_experiment import trained_model
+
+with RunDirectory("runs/{name}") as run:
+    model = trained_model(run)
+scores = evaluate_model(model, 100)  # in new episodes: metric -> values
+```
+
+`model.query_actions` answers the queries of an environment by actions.
+"""
+
 Curve = dict[str, list[float]]
-"""Mean and standard error of a score by episode of the trial, as in `TrialResults.to_json`."""
+"""Mean and standard error of a score by episode of the trial; of answers in a list of one."""
 
 
 def model_card(config: RunConfig, evaluation: dict[str, dict[str, Any]], name: str) -> str:
@@ -24,32 +47,50 @@ def model_card(config: RunConfig, evaluation: dict[str, dict[str, Any]], name: s
     """
     from huggingface_hub import EvalResult, ModelCardData  # takes a second to import
 
-    curves: dict[str, tuple[int, Curve]] = {
-        policy: (data["trials"], data["metrics"][config.score])
-        for policy, data in evaluation.items()
-        if data["metrics"].get(config.score, {"mean": []})["mean"]
-    }
-    results = []
-    if "agent" in curves:
-        means = curves["agent"][1]["mean"]
-        for episode, value in {"first": means[0], "last": means[-1]}.items():
-            results.append(
-                EvalResult(
-                    task_type="reinforcement-learning",
-                    dataset_type=config.env,
-                    dataset_name=config.env,
-                    metric_type=config.score,
-                    metric_name=f"{config.score}, {episode} episode of a trial",
-                    metric_value=value,
-                )
-            )
+    curves = _curves(config, evaluation)
+    learning = "reinforcement-learning" if config.kind.acts else "supervised-learning"
+    results = [
+        EvalResult(
+            task_type=learning,
+            dataset_type=config.env,
+            dataset_name=config.env,
+            metric_type=config.score,
+            metric_name=title,
+            metric_value=curves["agent"][1]["mean"][episode],
+        )
+        for title, episode in (_columns(config) if "agent" in curves else {}).items()
+    ]
     data = ModelCardData(
         model_name=name,
         library_name="memenvs",
-        tags=["reinforcement-learning", "memenvs", config.env.replace("/", "-")],
+        tags=[learning, "memenvs", config.env.replace("/", "-")],
         eval_results=results or None,
     )
     return f"---\n{data.to_yaml()}\n---\n\n{_text(config, curves, name)}"
+
+
+def _curves(config: RunConfig, evaluation: dict[str, dict[str, Any]]) -> dict[str, tuple[int, Curve]]:
+    """Policies that have the score -> their number of trials or answered episodes, and the score."""
+    curves: dict[str, tuple[int, Curve]] = {}
+    for policy, data in evaluation.items():
+        score = data["metrics"].get(config.score)
+        if score and not config.kind.acts:
+            score = {name: [value] for name, value in score.items()}
+        if score and score["mean"]:
+            curves[policy] = data[_unit(config)], score
+    return curves
+
+
+def _unit(config: RunConfig) -> str:
+    """Name of what an evaluation has many of."""
+    return "trials" if config.kind.acts else "episodes"
+
+
+def _columns(config: RunConfig) -> dict[str, int]:
+    """Title of each score in table and metadata -> its episode."""
+    if not config.kind.acts:
+        return {config.score: 0}
+    return {f"{config.score}, {episode} episode of a trial": i for episode, i in (("first", 0), ("last", -1))}
 
 
 def _text(config: RunConfig, curves: dict[str, tuple[int, Curve]], name: str) -> str:
@@ -60,25 +101,19 @@ def _text(config: RunConfig, curves: dict[str, tuple[int, Curve]], name: str) ->
     training = "" if command is None else f"```bash\n{command}\n```\n\n"
     return f"""# {name}
 
-An agent for `{config.env}`, trained with memenvs ({learner}).
+{"An agent" if config.kind.acts else "A model that answers"} for `{config.env}`, trained with memenvs ({learner}).
 
-{_score_table(curves, config.score)}
+{_score_table(config, curves)}
 
 ## Use
-
-```python
-from memenvs.agents.presets.pretrained import load_pretrained
-
-policy = load_pretrained("{PLACEHOLDER}")
-```
-
-`policy.predict(observation, state, episode_start, trial_start=trial_start)` returns actions and the next state.
-Loading executes nothing of this folder: `checkpoint.zip` holds safetensors and JSON.
 
 ```bash
 memenvs pull {PLACEHOLDER} --out runs/{name}
 memenvs evaluate runs/{name}
 ```
+
+{(_ACTING if config.kind.acts else _ANSWERING.format(name=name)).strip()}
+Loading executes nothing of this folder: `checkpoint.zip` holds safetensors and JSON.
 
 ## Training
 
@@ -86,7 +121,7 @@ memenvs evaluate runs/{name}
 """
 
 
-def _score_table(curves: dict[str, tuple[int, Curve]], score: str) -> str:
+def _score_table(config: RunConfig, curves: dict[str, tuple[int, Curve]]) -> str:
     """Scores of each policy as a Markdown table."""
     if not curves:
         return "It was not evaluated."
@@ -94,14 +129,11 @@ def _score_table(curves: dict[str, tuple[int, Curve]], score: str) -> str:
     def cell(curve: Curve, i: int) -> str:
         return f"{curve['mean'][i]:.3g} +- {curve['stderr'][i]:.2g}"
 
-    lines = [
-        f"| policy | trials | {score}, first episode of a trial | {score}, last episode |",
-        "|---|---|---|---|",
-        *(
-            f"| {policy} | {trials} | {cell(curve, 0)} | {cell(curve, -1)} |"
-            for policy, (trials, curve) in curves.items()
-        ),
-        "",
-        "Mean +- standard error over the trials of an evaluation.",
+    columns, unit = _columns(config), _unit(config)
+    lines = [["policy", unit, *columns], ["---"] * (2 + len(columns))]
+    lines += [
+        [policy, str(count), *(cell(curve, episode) for episode in columns.values())]
+        for policy, (count, curve) in curves.items()
     ]
-    return "\n".join(lines)
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{table}\n\nMean +- standard error over the {unit} of an evaluation."

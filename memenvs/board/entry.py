@@ -100,8 +100,8 @@ class Entry:
         author: Who trained it.
         link: Address of its code, or of a description.
         runs: Its runs, of different seeds.
-        kind: "plain": it learned in this id's training alone, and observes what the id shows. "pretrained": a part of
-            it learned elsewhere. "privileged": it observes more.
+        kind: "plain": it learned in this id's training alone, and observes what the id shows. "pretrained": it, or a
+            part of it, learned elsewhere or in other settings of the id. "privileged": it observes more.
         observed: Settings of what it observes that are not those of the test set.
         version: Version of memenvs.
         processor: Processor on which it acted.

@@ -17,7 +17,7 @@ INTRODUCTION = """\
 # Board
 
 Scores on [test sets](../docs/choosing.md#which-number-to-report), with the actions that show them: every episode is a
-function of id, seed, trial and index, so anyone can play an entry again without running its code. Add yours by a
+function of id, seed, trial and index, so anyone can replay an entry without its code. Add yours by a
 [pull request](../CONTRIBUTING.md#add-an-entry-to-the-board).
 
 - *reported*: the entry has scores alone.
@@ -28,10 +28,10 @@ A replay shows that these actions reach these scores in these trials. It cannot 
 with this memory, another one, or a program that knew the truth. How long an agent trained is behind its link: budgets
 differ.
 
-± is a standard error over trials, or over runs if that is larger. *Share* is 0 for the best policy without a memory and
-1 for the ideal one, by the [certificate](../docs/certificates.md). In trials of several episodes those after the first
-count. *Pretrained* agents have a part that learned elsewhere. *Privileged* ones observe more than the id shows, and
-stand apart.
+± is a standard error over trials, or over runs if larger. *Share* is 0 for the best policy without a memory and 1 for
+the ideal one, by the [certificate](../docs/certificates.md). In trials of several episodes those after the first count.
+*Pretrained* agents learned, wholly or in part, elsewhere or in other settings. *Privileged* ones observe more than the
+id shows, and stand apart.
 
 <!-- made by: memenvs board page -->
 """

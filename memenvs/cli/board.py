@@ -28,8 +28,8 @@ runs RUN+: folder of the run; several runs may differ in their seed alone
 --link ADDRESS!: https address of its code, or of a description
 --id ID: play the test set of this id (default: that of the run)
 --memory NAME: name of the memory (default: that of the run)
---class plain|pretrained|privileged=plain: pretrained where a part of the agent learned elsewhere, privileged where it
-    observes more than the id shows, such as places
+--class plain|pretrained|privileged=plain: pretrained where a part of the agent learned elsewhere or it learned in other
+    settings of the id, such as its size; privileged where it observes more than the id shows, such as places
 --seed K=1: seed of the actions that it draws
 """,
     ),

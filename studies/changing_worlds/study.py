@@ -26,6 +26,8 @@ TRIALS: dict[str, dict[str, Any]] = {
     "moves": {"trial_episodes": EPISODES, "itinerary": None, "moves": 0.3},
     "itinerary": {"trial_episodes": None, "itinerary": ITINERARY, "moves": 0.0},
 }
+#: Memories of the figure and of the page.
+DRAWN = ("relic", "gated-deltanet", "trxl")
 STEPS = 25 + 20  # of an episode of the Darkroom, with its gap
 #: Method -> memory and its settings in the Darkroom.
 MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -110,38 +112,43 @@ def lost(rows: Rows, name: str, task: str, method: str, kind: str) -> np.ndarray
 
 
 def make_tables(rows: Rows) -> list[Table]:
-    """Scores by what was learned from, and what a change of the place costs."""
-    tables = []
-    for task, (_, _, title) in SCORES.items():
-        lines = []
-        for own, *run in runs(rows):
-            if own == task:
-                fixed, moves, itinerary = (episodes_of(rows, played, task, *run) for played in TRIALS)
-                scores = [fixed[:, -3:], moves[:, 1:], itinerary[:, 6:12], itinerary[:, 12:]]
-                lines.append(
-                    [*run, *(format_mean(score.mean(1)) for score in scores)]
-                    + [format_mean(lost(rows, name, task, *run)) for name in MEANINGS]
-                )
-        header = [title, "learned from", "fixed, 13-15", "moves, 2-15", "B after A", "A after B", *MEANINGS]
-        tables.append(Table("", header, lines))
-    return [table for table in tables if table.lines]
+    """Scores by what was learned from, and costs of a change; memories of the figure first."""
+    own = [[run for run in runs(rows) if run[0] == task] for task in SCORES]
+    others = [run for run in own[0] if run[1] not in DRAWN]
+    parts = [[run for run in own[0] if run[1] in DRAWN], own[1], others]
+    return [Table("", header_of(part[0][0]), [line_of(rows, *run) for run in part]) for part in parts if part]
+
+
+def header_of(task: str) -> list[str]:
+    """Names of the columns."""
+    return [SCORES[task][2], "learned from", "fixed, 13-15", "moves, 2-15", "B after A", "A after B", *MEANINGS]
+
+
+def line_of(rows: Rows, *run: str) -> list[str]:
+    """Cells of a task, method and kind of trials."""
+    fixed, moves, itinerary = (episodes_of(rows, played, *run) for played in TRIALS)
+    scores = [fixed[:, -3:], moves[:, 1:], itinerary[:, 6:12], itinerary[:, 12:]]
+    means = [format_mean(score.mean(1)) for score in scores]
+    return [*run[1:], *means, *(format_mean(lost(rows, name, *run)) for name in MEANINGS)]
 
 
 def draw(rows: Rows) -> Figure | None:
     """Score by episode of the itinerary; dotted: with a memory that is emptied at each change."""
-    drawn = [run for run in runs(rows) if run[0] == "homes" or run[1] in ("relic", "gated-deltanet", "lstm")]
+    drawn = [run for run in runs(rows) if run[1] in DRAWN]
     if not drawn:
         return None
     panels = list(dict.fromkeys((task, method) for task, method, _ in drawn))
     figure = Figure(figsize=(3.4 * len(panels), 3.4), layout="constrained")
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for number, kind in enumerate(kind for task, method, kind in drawn if (task, method) == panel):
-            draw_lines(axes, rows, *panel, kind, f"C{number}")
+        for number, kind in enumerate(TRIALS):
+            if (*panel, kind) in drawn:
+                draw_lines(axes, rows, *panel, kind, f"C{number}")
         for visit in visits(ITINERARY)[1:]:
             axes.axvline(visit.episodes[0] + 0.5, color="0.8", zorder=0)
         axes.set(title=f"{SCORES[panel[0]][2]}, {panel[1]}", xlabel="episode: A 1-6, B 7-12, A 13-15", ylim=(0, None))
         axes.set_xticks(range(1, EPISODES + 1, 2))
-        axes.legend(frameon=False, fontsize="small", title="learned from")
+    lines = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*lines, frameon=False, fontsize="small", title="learned from", loc="outside right upper")
     return figure
 
 

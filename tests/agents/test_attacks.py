@@ -8,6 +8,7 @@ import pytest
 
 from memenvs.agents.attacks import attack_config, trained_row
 from memenvs.cli import main
+from tests.certificates.cue import registered
 
 #: Steps of one rollout, the least that an attack can learn from.
 ROLLOUT = 64 * 256
@@ -27,17 +28,19 @@ def test_the_recipe_has_a_window_and_no_other_memory() -> None:
 
 @pytest.mark.slow
 def test_an_attack_is_trained_played_and_resumed(tmp_path: Path) -> None:
-    row = trained_row("Darkroom-Gap-v0", 4, tmp_path, steps=ROLLOUT, seeds=(0, 1), quiet=True)
+    """In the toy task of one bit, whose trials are short."""
+    with registered(defaults={"trial_episodes": 3, "delay": 2}) as spec:
+        row, again = (trained_row(spec.id, 4, tmp_path, steps=ROLLOUT, seeds=(0, 1), quiet=True) for _ in range(2))
     assert (row.name, row.way, row.window, row.how) == ("trained, window 4", "window", 4, "trained")
     assert row.training is not None and row.training.seeds == (0, 1) and row.training.budget == ROLLOUT
-    assert 0.0 <= row.mean < 6.0 and row.stderr > 0.0  # a rollout teaches little: the best rule without memory has 5.9
-    assert trained_row("Darkroom-Gap-v0", 4, tmp_path, steps=ROLLOUT, seeds=(0, 1), quiet=True) == row
+    assert 0.3 < row.mean < 0.8 and row.stderr > 0.0  # a rollout teaches little
+    assert again == row
 
 
 @pytest.mark.learning
 def test_a_window_learns_what_it_can_and_no_more(tmp_path: Path) -> None:
     """Without a gap a window of 16 steps holds the goal over the end of an episode; with a gap it does not."""
-    row = trained_row("Darkroom-Gap-v0", 16, tmp_path, steps=150_000, quiet=True)
+    row = trained_row("Darkroom-Gap-v0", 16, tmp_path, steps=100_000, quiet=True)
     assert 3.0 < row.mean < 5.87 + 3 * 0.48  # the best policy without memory
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
@@ -193,12 +194,19 @@ WRONG_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A board with one entry, to be copied."""
+    with cue_board(tmp_path_factory.mktemp("right"), "bit") as board:
+        check(board / "Cue-v0_v0" / "bit")
+    return board
+
+
 @pytest.mark.parametrize("name", WRONG_FILES)
-def test_a_wrong_entry_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_wrong_entry_is_refused(right: Path, tmp_path: Path, name: str) -> None:
     change, message = WRONG_FILES[name]
-    with cue_board(tmp_path, "bit") as board:
-        folder = board / "Cue-v0_v0" / "bit"
-        check(folder)
+    with cue_board(tmp_path) as board:
+        folder = shutil.copytree(right, board) / "Cue-v0_v0" / "bit"
         change(folder)
         with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
             check(folder)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from memenvs.board.entry import Run
-from memenvs.board.replay import Agent, check_replay, record_actions, replay
+from memenvs.board.replay import Agent, record_actions, replay
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.core import TrialEnv
 from memenvs.registry import find_environment
 from memenvs.rules import make_rule
-from tests.board.cue_entries import CUE, forgets, made, remembers
+from tests.board.cue_entries import CUE, forgets, remembers
 from tests.certificates.cue import registered
 
 GAP = "memenvs/Darkroom-Gap-v0"
@@ -105,9 +105,7 @@ def test_observations_may_change_but_no_more() -> None:
         (lambda trials: trials[:-1], "actions must be of 200 trials, got 199"),
         (lambda trials: [*trials[:7], trials[7][:-1], *trials[8:]], "trial 7 goes on after its 8 actions"),
         (lambda trials: [*trials[:7], np.append(trials[7], 0), *trials[8:]], "trial 7 is over after 9 steps, it has"),
-        (lambda trials: [*trials[:7], trials[7] + 2, *trials[8:]], r"actions must be in 0 \.\.\. 1, got \[2"),
         (lambda trials: [trial - 2 for trial in trials], r"actions must be in 0 \.\.\. 1, got \[-"),
-        (lambda trials: [trial[:, None] for trial in trials], r"actions must have the shape \(9,\), got \(9, 1\)"),
     ],
 )
 def test_wrong_actions(change: Any, message: str) -> None:
@@ -115,25 +113,6 @@ def test_wrong_actions(change: Any, message: str) -> None:
         actions = record_actions(CUE, remembers)
         with pytest.raises(ValueError, match=message):
             replay(CUE, change(actions))
-
-
-def test_numbers_that_are_no_actions() -> None:
-    with registered(defaults={"trial_episodes": 3, "delay": 2}):
-        floats = [trial.astype(float) for trial in record_actions(CUE, remembers)]
-        with pytest.raises(TypeError, match="actions must be integers, got float64"):
-            replay(CUE, floats)
-
-
-def test_actions_of_another_agent_are_refused() -> None:
-    with registered(defaults={"trial_episodes": 3, "delay": 2}):
-        entry = made("good")
-        check_replay(entry)
-        run, forgot = entry.runs[0], replay(CUE, record_actions(CUE, forgets))
-        object.__setattr__(entry, "runs", (Run(0, run.scores, run.steps, forgot.actions),))
-        with pytest.raises(
-            ValueError, match=r"trial \d+ of seed 0 must have the scores \[.*0\.0.*\], got \[1\.0, 1\.0"
-        ):
-            check_replay(entry)
 
 
 @pytest.mark.slow

@@ -20,18 +20,13 @@ from memenvs.houses.homes_config import draw_start_pose
 from memenvs.houses.house import House
 from memenvs.random import draw_keys
 from tests.exploration.toy_world import ToyWorld
+from tests.objectnav.table_world import take_actions
 
 TASKS = (Roaming, Coverage, Search)
 
 
 def make_toy(task=Roaming, world=None, **kwargs) -> TrialEnv:
     return TrialEnv(task, world=world or ToyWorld(), **{"obs_mode": "scan", "wheel_noise": 0.0} | kwargs)
-
-
-def take_actions(env: TrialEnv, *actions: int) -> tuple:
-    for action in actions:
-        result = env.step(action)
-    return result
 
 
 def test_path_by_hand():

@@ -56,13 +56,10 @@ def test_acting_and_learning_see_the_same(example, memory: str) -> None:
 
 @pytest.mark.learning
 def test_it_learns_to_remember(example) -> None:
-    """In 9 cells and 8 steps an episode. Without memory the second episode is like the first."""
-    returns = {}
-    for memory in ("trial", "episode"):
-        args = example.Args(memory=memory, size=3, episode_steps=8, episodes=3, total_timesteps=60_000)
-        returns[memory] = example.evaluate(example.train(args), args, episodes=4)
-    assert returns["trial"][1:].mean() > returns["trial"][0] + 1.5
-    assert returns["trial"][1:].mean() > returns["episode"][1:].mean() + 1.0
+    """In 9 cells and 8 steps an episode. With `memory="episode"` no step sees an earlier episode, as tested above."""
+    args = example.Args(size=3, episode_steps=8, episodes=3, total_timesteps=60_000)
+    first, *later = example.evaluate(example.train(args), args, episodes=4)
+    assert np.mean(later) > first + 1.5
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Room Ballet is learned, with a tenth of the batches of the preset.
+"""Room Ballet: a run begins to learn it within a twentieth of the batches of the preset.
 
 That an evicted visit cannot be answered is in `tests/agents/papers/sat/test_ballet_model.py`.
 """
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.learning
 
 
 def test_ballet_is_learned(tmp_path: Path) -> None:
-    config = with_overrides(find_preset("room-ballet"), [("total_steps", 500), ("supervised.warmup_steps", 100)])
+    config = with_overrides(find_preset("room-ballet"), [("total_steps", 250), ("supervised.warmup_steps", 50)])
     with RunDirectory(tmp_path / "run", config) as run:
         train_run(run, quiet=True)
-        result = evaluate_predictions(run, episodes=500)
+        result = evaluate_predictions(run, episodes=200)
     accuracy, best = (result[who]["metrics"]["accuracy"]["mean"] for who in ("agent", "ideal"))
-    assert accuracy > 0.6  # a guess is right in 1 of 8
+    assert accuracy > 0.3  # a guess is right in 1 of 8
     assert accuracy < best + 0.02

@@ -14,16 +14,6 @@ from memenvs.agents.study import ROWS, Played, find_studies, load_study, read_ro
 FILE = find_studies()["changing_worlds"]
 
 
-@pytest.fixture(scope="module")
-def study():
-    return load_study(FILE)
-
-
-@pytest.fixture(scope="module")
-def module(study):
-    return sys.modules[study.tables.__module__]
-
-
 def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
     for name in ("darkroom", "homes"):
         kinds = {kind: study.configs[f"{name}-{kind}"] for kind in module.TRIALS if f"{name}-{kind}" in study.configs}

@@ -12,8 +12,7 @@ import pytest
 
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.experiment import HEAD_SETTINGS, MEMORY_SETTINGS
-from memenvs.agents.study import ROWS, Played, Rows, Study, find_studies, load_study, read_rows
-from memenvs.cli import main
+from memenvs.agents.study import ROWS, Played, Rows, Study, find_studies, read_rows
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.score import Score
 from memenvs.verbalization.language.wordings import KINDS
@@ -25,18 +24,8 @@ FOLDS, TASK = 10, "episodic-qa"
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(FILE)
-
-
-@pytest.fixture(scope="module")
 def own(study: Study) -> ModuleType:
     return sys.modules[study.evaluations["answers"].__module__]
-
-
-@pytest.fixture(scope="module")
-def tables(study: Study) -> ModuleType:
-    return sys.modules[study.tables.__module__]
 
 
 def counts(right: int, of: int = 10, kind: int = 1) -> dict[str, Any]:
@@ -105,26 +94,26 @@ def test_long_and_many_histories_are_those_of_the_evaluation_but_for_what_they_c
         assert study.evaluations["many"](played) == {**settings, "lengths": [5], "histories": 400}
 
 
-def test_shares_are_means_over_kinds_without_the_clock(tables: ModuleType) -> None:
+def test_shares_are_means_over_kinds_without_the_clock(module: ModuleType) -> None:
     both = counts(3, 4)
     for name, clock, rare in (("correct", 5, 1), ("questions", 5, 4)):
         for fold in both[name][0]:
             fold[0], fold[2] = clock, rare
-    assert tables.share_of(both, 5) == pytest.approx((0.75 + 0.25) / 2)
+    assert module.share_of(both, 5) == pytest.approx((0.75 + 0.25) / 2)
 
 
-def test_paired_errors_add_that_over_seeds(tables: ModuleType) -> None:
+def test_paired_errors_add_that_over_seeds(module: ModuleType) -> None:
     """The differences of two seeds are 0.2 and 0.4 in every fold: the error is that of their mean, 0.1."""
     ours, theirs = ([counts(right) for right in rights] for rights in ((4, 7), (2, 3)))
-    means, error = tables.paired_difference(ours, theirs)
+    means, error = module.paired_difference(ours, theirs)
     assert (means.tolist(), error) == (pytest.approx([0.2, 0.4]), pytest.approx(0.1))
 
 
-def test_the_error_of_one_seed_is_that_over_folds(tables: ModuleType) -> None:
+def test_the_error_of_one_seed_is_that_over_folds(module: ModuleType) -> None:
     """One right answer more in one fold of ten, of ten questions each: the jackknife has that of the fold's mean."""
     ours = counts(2)
     ours["correct"][0][0][1] += 1
-    means, error = tables.paired_difference([ours], [counts(2)])
+    means, error = module.paired_difference([ours], [counts(2)])
     assert means == pytest.approx([0.01])
     assert error == pytest.approx(np.std([0.1] + [0] * 9, ddof=1) / np.sqrt(10))
 
@@ -144,10 +133,10 @@ def test_tables_of_many_histories(study: Study) -> None:
     assert "`wide` - `wide-ct`" not in printed  # other seeds
 
 
-def test_precision_and_recall_of_facts(tables: ModuleType) -> None:
+def test_precision_and_recall_of_facts(module: ModuleType) -> None:
     """Of all lengths together: 6 of the 8 facts in answers are right, and 12 were expected."""
     rows = Rows([row("wide-text", 0, answers={"facts": [[1, 2, 4], [5, 0, 8]]})])
-    assert tables.facts(rows, "wide-text") == ["75.0", "50.0"]
+    assert module.facts(rows, "wide-text") == ["75.0", "50.0"]
 
 
 def test_the_figure_needs_every_line(study: Study) -> None:
@@ -167,12 +156,11 @@ def test_words_begin_with_the_memory_and_the_head_of_their_first_stage(study: St
 
 
 @pytest.mark.slow
-def test_a_run_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["study", "episodic_qa", "--smoke", "--out", str(tmp_path), "--methods", "ct-lt", "wide-text"]
-    assert main(arguments) == 0
-    printed = capsys.readouterr().out
-    assert "(`ct-lt`) | 21 | 1 | " in printed and "Right answers in words" in printed
-    rows = read_rows(tmp_path / "smoke" / ROWS)
-    assert {row["method"] for row in rows} == {"ct-lt", "wide", "wide-text"}
-    for result in rows:
-        assert set(result["evaluations"]) == {"evaluation", "answers", "long", "many"}
+def test_a_run_of_each_stage(study: Study, own: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer histories than the study has, whose number is tested above."""
+    monkeypatch.setattr(own, "TIMES", 1)
+    rows = [study.measure((TASK, method, 0), tmp_path, smoke=True) for method in ("wide", "wide-text")]
+    printed = "\n".join(table.markdown() for table in study.tables(Rows(rows)))
+    assert "(`wide`) | " in printed and "Right answers in words" in printed
+    for measured in rows:
+        assert set(measured["evaluations"]) == {"evaluation", "answers", "long", "many"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
@@ -13,16 +12,6 @@ from memenvs.agents.study import Rows, Study, find_studies, load_study, read_row
 from memenvs.registry import find_environment
 
 FILE = find_studies()["matrix"]
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(FILE)
-
-
-@pytest.fixture(scope="module")
-def module(study):
-    return sys.modules[study.tables.__module__]
 
 
 def row(study: Study, task: str, method: str, seed: int | None, score: float) -> dict[str, Any]:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import numpy as np
-import pytest
 
-from memenvs.agents.study import Study, find_studies, load_study
+from memenvs.agents.study import find_studies
 from memenvs.registry import find_environment
 
 FILE = find_studies()["needs_memory"]
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(FILE)
 
 
 def test_runs_in_the_darkroom_differ_in_the_gap_alone(study):
@@ -34,8 +27,8 @@ def test_a_rule_plays_where_the_id_has_it(study):
     assert tasks == {"visual-match", "visual-match-led"}
 
 
-def test_an_interval_needs_three_seeds(study):
-    format_scores = sys.modules[study.tables.__module__].format_scores
+def test_an_interval_needs_three_seeds(module):
+    format_scores = module.format_scores
     assert format_scores(np.array([1.0, 2.0, 3.0])) == "2.0 ± 2.5"  # 4.303 / sqrt(3)
     assert format_scores(np.array([1.0, 2.0])) == "1.0 / 2.0"
     assert format_scores(np.array([])) == "-"

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies, load_study
+from memenvs.agents.study import Rows, Study, find_studies
 from memenvs.retention import STRATEGIES
 
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(find_studies()["pictures"])
+FILE = find_studies()["pictures"]
 
 
 @pytest.mark.parametrize(

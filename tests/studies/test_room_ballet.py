@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,20 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies, load_study, read_rows
+from memenvs.agents.study import Rows, Study, find_studies, read_rows
 
 FILE = find_studies()["room_ballet"]
 STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(FILE)
-
-
-@pytest.fixture(scope="module")
-def tables(study: Study) -> ModuleType:
-    return sys.modules[study.tables.__module__]
 
 
 def row(task: str, method: str, accuracy: float, ideal: float = 1.0, seed: int = 0, **more: float) -> dict[str, Any]:
@@ -81,14 +70,14 @@ def test_runs_are_listed_with_the_ideal_observer(study: Study) -> None:
     ]
 
 
-def test_attention_to_the_queried_and_the_opposite_room(tables: ModuleType) -> None:
+def test_attention_to_the_queried_and_the_opposite_room(module: ModuleType) -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(8), size=(2, 8))  # (layers, queried, attended)
     lines = []
     for layer in range(2):
         own = np.mean([weights[layer, room, room] for room in range(8)])
         opposite = np.mean([weights[layer, room, 7 - room] for room in range(8)])
         lines.append([layer + 1, f"{own:.3f}", f"{opposite:.3f}", f"{1 - own - opposite:.3f}"])
-    assert tables.attention_table(weights).lines == lines
+    assert module.attention_table(weights).lines == lines
 
 
 def test_the_figure_has_a_cell_for_each_task_and_strategy(study: Study) -> None:

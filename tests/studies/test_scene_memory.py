@@ -11,27 +11,18 @@ import pytest
 
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.memory import Memory, make_memory
-from memenvs.agents.study import Played, Study, find_studies, load_study
+from memenvs.agents.study import Played, find_studies
 from memenvs.agents.work import run_study
 from memenvs.cli import main
 
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(find_studies()["scene_memory"])
+FILE = find_studies()["scene_memory"]
 
 
-@pytest.fixture
-def module(study):
-    """The module `study.py`, whose functions are tested."""
-    return sys.modules[study.smoke.__module__]
-
-
-def test_methods_differ_in_their_memory_alone(study, module):
+def test_methods_differ_in_their_memory_alone(study):
     """And pooling in its learning rate; all begin with the encoder of their task."""
     for task, configs in study.configs.items():
         base = configs["smt"]
-        for method in module.METHODS:
+        for method in sys.modules[study.smoke.__module__].METHODS:
             config = configs[method]
             assert config.encoder_from == f"{task}-encoder-{{seed}}"
             assert {**config.policy, **dict.fromkeys(("memory", "memory_kwargs", "net_arch"))} == {
@@ -79,14 +70,13 @@ def test_a_home_has_the_mean_of_its_episodes(study, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_first_stage_without_a_row_is_trained_where_it_is_needed_alone(tmp_path, capsys):
+def test_a_first_stage_without_a_row_is_trained_where_it_is_needed_alone(study, tmp_path, capsys):
     command = ["study", "scene_memory", "--smoke", "--out", str(tmp_path), "--tasks", "coverage", "--methods"]
     assert main([*command, "smt-no-pose", "encoder-no-pose"]) == 0
     done = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("done: ")]
     assert done == ["done: coverage-encoder-no-pose-0", "done: coverage-smt-no-pose-0"]
     (row,) = map(json.loads, (tmp_path / "smoke" / "rows.jsonl").read_text().splitlines())
     assert row["method"] == "smt-no-pose" and row["evaluations"].keys() == {"homes"}
-    file = find_studies()["scene_memory"]
-    cells = load_study(file).cells(("coverage",), ("smt-no-pose", "encoder-no-pose"), (0,))
+    cells = study.cells(("coverage",), ("smt-no-pose", "encoder-no-pose"), (0,))
     out = tmp_path / "smoke"
-    assert list(run_study(file, cells, out, out / "rows.jsonl", smoke=True)) == []
+    assert list(run_study(FILE, cells, out, out / "rows.jsonl", smoke=True)) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,18 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies, load_study
+from memenvs.agents.study import Rows, Study, find_studies
 from memenvs.retention import eviction_times
 
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(find_studies()["visual_match"])
-
-
-@pytest.fixture(scope="module")
-def module(study: Study) -> ModuleType:
-    return sys.modules[study.tables.__module__]
+FILE = find_studies()["visual_match"]
 
 
 @pytest.mark.slow

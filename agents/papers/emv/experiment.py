@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from memenvs.agents.algorithms import archive
-from memenvs.agents.algorithms.supervised import PredictionModel, load_model
+from memenvs.agents.algorithms.supervised import MODEL_ONLY, PredictionModel, load_model
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, first_stage_checkpoint
 from memenvs.agents.experiments.prediction_experiment import PredictionExperiment
@@ -22,8 +22,6 @@ from memenvs.checks import choices_for
 from memenvs.registry import find_environment
 from memenvs.verbalization.config import EpisodicQAConfig
 
-ANSWERING_MEMBERS = ("config.json", "model.safetensors")
-"""Members of a checkpoint that answering needs; training needs more."""
 MEMORY_SETTINGS = ("memory", "memory_kwargs", "size", "dim")
 """Settings of the model that a run shares with the one whose memory it starts with."""
 HEAD_SETTINGS = ("head_dim", "head_heads", "head_layers")
@@ -100,10 +98,10 @@ def load_answering(path: str | PathLike[str]) -> AnsweringModel:
     file = Path(path) / CHECKPOINT if Path(path).is_dir() else Path(path)
     if Path(path).is_dir() and not file.is_file():
         raise FileNotFoundError(f"{path} is no folder of a run that answers questions: it has no {CHECKPOINT}")
-    members = archive.read(file, ("config.json",), set(ANSWERING_MEMBERS).__contains__)
+    members = archive.read(file, ("config.json",), MODEL_ONLY.__contains__)
     try:
         saved = archive.parse_json(file, members, "config.json", ("env", "env_kwargs", "policy"))
-        archive.require(file, members, ANSWERING_MEMBERS)
+        archive.require(file, members, MODEL_ONLY)
         with torch.random.fork_rng(devices=[]):  # the first weights are drawn, and replaced
             model = make_question_answering(saved["env"], saved["env_kwargs"], saved["policy"])
     except (TypeError, ValueError, KeyError) as error:

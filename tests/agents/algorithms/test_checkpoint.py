@@ -24,20 +24,8 @@ from memenvs.agents.algorithms.checkpoint import MEMBERS
 from memenvs.wrappers import TrialWrapper
 from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
 from tests.damage import members_of, zipped
-from tests.processes import run_python
 
 ROLLOUT = N * STEPS
-RESUME = """
-import sys, torch
-from memenvs.agents import PartialUpdatePPO
-from tests.agents.learners import darkroom
-torch.set_num_threads(1)
-folder, steps, *names = sys.argv[1:]
-for name in names:
-    model = PartialUpdatePPO.load(f"{folder}/{name} half", darkroom(), device="cpu")
-    model.learn(int(steps), reset_num_timesteps=False)
-    model.save(f"{folder}/{name} resumed")
-"""
 
 
 def settings(memory: str) -> dict[str, Any]:
@@ -67,21 +55,6 @@ def damaged(path: Path, **members: bytes | None) -> Path:
 def saved(tmp_path: Path) -> Path:
     learner("lstm").learn(N * SEGMENT).save(tmp_path / "model.zip")
     return tmp_path / "model.zip"
-
-
-@pytest.mark.slow
-def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
-    names = ("lstm", "relic")
-    for name in names:
-        half = learner(name, **settings(name)).learn(2 * ROLLOUT)
-        assert half.at_rollout_boundary
-        half.save(tmp_path / f"{name} half.zip")
-        learner(name, **settings(name)).learn(4 * ROLLOUT).save(tmp_path / f"{name} whole.zip")
-    done = run_python("-c", RESUME, str(tmp_path), str(2 * ROLLOUT), *names)
-    assert done.returncode == 0, done.stderr
-    for name in names:
-        whole, resumed = (tmp_path / f"{name} {kind}.zip" for kind in ("whole", "resumed"))
-        assert whole.read_bytes() == resumed.read_bytes(), name
 
 
 def trials_of_a_rollout() -> Any:

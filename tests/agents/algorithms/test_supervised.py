@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate_model
+from memenvs.agents.algorithms.supervised import evaluate_model
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.prediction_experiment import (
@@ -49,28 +49,6 @@ def whole(tmp_path_factory) -> Path:
         train_run(run, quiet=True)
     torch.set_num_threads(before)
     return run.path
-
-
-def test_killed_run_ends_with_the_same_bits(whole, tmp_path, monkeypatch):
-    """A run killed between two checkpoints, after a validation that is in no checkpoint, is resumed."""
-    with run_of(whole) as run:
-        expected = logged(run)
-    step = SupervisedLearner.step
-
-    def die(self: SupervisedLearner) -> dict[str, float]:
-        if self.num_timesteps == 7:
-            raise KeyboardInterrupt
-        return step(self)
-
-    monkeypatch.setattr(SupervisedLearner, "step", die)
-    with run_of(tmp_path / "killed") as killed, pytest.raises(KeyboardInterrupt):
-        train_run(killed, quiet=True)
-    monkeypatch.setattr(SupervisedLearner, "step", step)
-    with run_of(tmp_path / "killed") as killed:
-        learner = train_run(killed, quiet=True)
-        assert logged(killed) == expected
-    assert learner.num_timesteps == 12
-    assert (tmp_path / "killed" / CHECKPOINT).read_bytes() == (whole / CHECKPOINT).read_bytes()
 
 
 def test_validation_and_evaluation_have_their_splits(tmp_path, monkeypatch):

@@ -288,23 +288,6 @@ def test_half_precision():
         assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in memory.parameters())
 
 
-def test_settings_that_do_not_fit_are_named():
-    for settings, message in (
-        ({"memory_length": 6}, r"memory_length must be a multiple of block_length \(4\), got 6"),
-        ({"ratios": (3,)}, r"ratios\[0\] must divide the 4 vectors that leave at once, got 3"),
-        ({"compressed_lengths": (3,)}, r"compressed_lengths\[0\] must be a multiple of the 2 vectors .*, got 3"),
-        ({"compressed_lengths": (4, 2), "ratios": (2, 4)}, r"ratios\[1\] must divide the 2 vectors .*, got 4"),
-        ({"compressed_lengths": (4, 2)}, r"ratios must have a number for each of .*\(4, 2\), got \(2,\)"),
-        ({"compressed_lengths": (), "ratios": ()}, r"compressed_lengths must be a list of integers, at least one"),
-        ({"ratios": (0,)}, r"each of ratios must be an integer of at least 1"),
-        ({"heads": 3}, r"heads must divide dim \(8\), got 3"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make("ct", **settings)
-    with pytest.raises(ValueError, match="slots must be an integer of at least 2, got 1"):
-        make("ct-log", slots=1)
-
-
 def test_learners_train_the_convolutions():
     """PPO and Q-learning add the auxiliary loss; nothing is logged for a memory without one."""
     model = act(learner("ct-lt"), train=False)

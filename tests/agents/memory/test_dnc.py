@@ -196,13 +196,3 @@ def test_a_calibrated_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: 
         assert least <= share.mean() <= most
         is_read = state["read_weights"].argmax(2) == cell[:, None]
         assert (is_read.float().mean() > 0.9) == is_calibrated
-
-
-def test_wrong_settings_are_named() -> None:
-    for settings, message in [
-        ({"cells": 0}, "cells must be an integer of at least 1, got 0"),
-        ({"read_heads": 0}, "read_heads must be an integer of at least 1, got 0"),
-        ({"checkpoint": 0}, "checkpoint must be an integer of at least 1 or None, got 0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            DNCConfig(**settings)

@@ -118,11 +118,7 @@ def test_state_grows_by_summaries():
         assert (state["segment"].shape[4], state["summaries"].shape[4]) == (L, K * segments)
 
 
-def test_wrong_settings():
-    with pytest.raises(ValueError, match="segment_length must be"):
-        make_memory("memo", D, segment_length=0)
-    with pytest.raises(ValueError, match="rope_base must be above 1"):
-        make_memory("memo", D, rope_base=1.0)
+def test_an_episode_that_is_too_long_is_refused():
     memory = make()
     start = torch.zeros(1, T + 1, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"max_episode_steps'\] must be at least the steps of an episode, 20 so far"):

@@ -267,6 +267,76 @@ def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
         required_inputs("smtt")
 
 
+#: Of a memory with the settings of `SMALL`: changes that do not fit, and what the error says.
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("lru", {"r_min": 1.0}, "r_min and r_max must be"),
+    ("s5", {"dt_min": 0.0}, "dt_min and dt_max must be"),
+    ("mlstm", {"dim": 10, "heads": 4}, r"dim must be a multiple of heads \(4\), got 10"),
+    ("mingru", {"layers": 0}, "layers must be an integer of at least 1, got 0"),
+    ("relic", {"sink": "vk"}, r"unknown sink 'vk'; choose from .'none', 'token'"),
+    ("relic", {"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
+    ("relic", {"layers": 0}, "layers must be an integer of at least 1, got 0"),
+    ("relic", {"depth_dropout": 1.0}, r"depth_dropout must be in \[0, 1\), got 1.0"),
+    ("relic", {"cache_dtype": "int8"}, "unknown cache_dtype 'int8'"),
+    ("memo", {"segment_length": 0}, "segment_length must be"),
+    ("memo", {"rope_base": 1.0}, "rope_base must be above 1"),
+    ("trxl", {"memory_length": 0}, "memory_length must be an integer of at least 1, got 0"),
+    ("trxl", {"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+    ("trxl", {"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
+    ("trxl", {"layers": 0}, "layers must be an integer of at least 1, got 0"),
+    ("dnc", {"cells": 0}, "cells must be an integer of at least 1, got 0"),
+    ("dnc", {"read_heads": 0}, "read_heads must be an integer of at least 1, got 0"),
+    ("dnc", {"checkpoint": 0}, "checkpoint must be an integer of at least 1 or None, got 0"),
+    ("ct", {"memory_length": 6}, r"memory_length must be a multiple of block_length \(4\), got 6"),
+    ("ct", {"ratios": (3,)}, r"ratios\[0\] must divide the 4 vectors that leave at once, got 3"),
+    ("ct", {"compressed_lengths": (3,)}, r"compressed_lengths\[0\] must be a multiple of the 2 vectors .*, got 3"),
+    ("ct", {"compressed_lengths": (4, 2), "ratios": (2, 4)}, r"ratios\[1\] must divide the 2 vectors .*, got 4"),
+    ("ct", {"compressed_lengths": (4, 2)}, r"ratios must have a number for each of .*\(4, 2\), got \(2,\)"),
+    ("ct", {"compressed_lengths": (), "ratios": ()}, "compressed_lengths must be a list of integers, at least one"),
+    ("ct", {"ratios": (0,)}, "each of ratios must be an integer of at least 1"),
+    ("ct", {"heads": 3}, r"heads must divide dim \(8\), got 3"),
+    ("ct-log", {"slots": 1}, "slots must be an integer of at least 2, got 1"),
+    ("smt", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
+    ("smt", {"time": "linear"}, r"unknown time 'linear'; choose from \['exponential', 'sinusoidal', 'none'\]"),
+    ("smt", {"time": "none", "tau": 1.0, "poses": False}, "time must not be 'none' without poses"),
+    ("smt", {"tau": 0.0}, "tau must be one or several numbers above 0, got 0.0"),
+    ("smt", {"tau": ()}, r"tau must be one or several numbers above 0, got \(\)"),
+    ("smt", {"tau": "long"}, "tau must be one or several numbers above 0, got 'long'"),
+    ("smt", {"tau": (1.0, float("nan"))}, r"tau must be one or several numbers above 0, got \(1.0, nan\)"),
+    ("smt", {"time": "sinusoidal", "tau": 5.0}, "tau must be 1.0 with time 'sinusoidal', which has no scale, got 5.0"),
+    ("smt", {"heads": 3}, r"heads must divide dim \(8\), got 3"),
+    ("smt-factorized", {"n_centres": 0}, "n_centres must be an integer of at least 1, got 0"),
+    ("smt-factorized", {"centres": "fbs"}, r"unknown centres 'fbs'; did you mean 'fps'"),
+    ("smt-causal", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
+    ("smt-causal", {"dim": 8, "heads": 8}, r"dim must be an even multiple of heads \(8\), got 8"),
+    ("smt-causal", {"rope_base": 1.0}, "rope_base must be above 1, got 1.0"),
+    ("sm-pooling", {"capacity": -3}, "capacity must be an integer of at least 1, got -3"),
+    ("frmqn", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
+    ("frmqn", {"dim": 7}, "dim must be even, got 7"),
+    ("frmqn", {"bptt": 0}, "bptt must be an integer of at least 1 or None, got 0"),
+    ("lstm", {"bptt": 0}, "bptt must be an integer of at least 1 or None, got 0"),
+    ("t-fifo", {"capacity": 0}, "capacity must be an integer of at least 1 or None, got 0"),
+    ("t-fifo", {"dim": 9}, "dim must be even, got 9"),
+    ("t-fifo", {"heads": 3}, r"heads must divide dim \(8\), got 3"),
+    ("t-fifo", {"strategy": "lifo"}, "unknown setting 'strategy' of the memory 't-fifo'"),
+    ("t-fifo", {"time_index": "rank"}, "unknown time_index 'rank'; choose from"),
+    ("t-fifo+a", {"moves": 0}, "moves must be an integer of at least 1, got 0"),
+    ("sat-fifo", {"strategy": "mvof"}, r"unknown strategy 'mvof'; did you mean 'mvfo'\?"),
+    ("sat-fifo", {"n_places": 0}, "n_places must be an integer of at least 1, got 0"),
+    ("sat-fifo", {"place_code": "sine2d"}, r"columns must divide n_places \(3\) with place_code 'sine2d', got None"),
+    ("sat-fifo", {"columns": 2}, "columns must be None with place_code 'sine1d', got 2"),
+    ("sat-pm", {"capacity": 2}, r"capacity must be at least n_places \(3\) with the strategy 'quota', got 2"),
+    ("sat-pm-ph", {"chunk": 0}, "chunk must be an integer of at least 1, got 0"),
+    ("sat-fifo-th", {"top_k": 0}, "top_k must be an integer of at least 1, got 0"),
+]
+
+
+def test_wrong_settings_are_named() -> None:
+    for name, settings, message in WRONG:
+        with pytest.raises(ValueError, match=message):
+            make(name, **settings)
+
+
 def test_sizes_that_would_take_minutes_are_refused() -> None:
     sizes = {"hidden_dim", "layers", "dim", "mlp_dim", "cell_dim", "heads", "read_heads", "cells"}
     sizes |= {"moves", "n_places", "max_episode_steps", "block_length", "memory_length", "slots", "levels"}
@@ -277,13 +347,3 @@ def test_sizes_that_would_take_minutes_are_refused() -> None:
             with pytest.raises(ValueError, match=f"{setting} must be at most [0-9]+, got 1000000"):
                 make_memory(name, 4, **{setting: 10**6})
     assert seen == sizes
-
-
-def test_wrong_inputs_are_named() -> None:
-    memory, x = make("lstm"), inputs("one trial")
-    with pytest.raises(ValueError, match=r"embedding must be \(B, T, 10\) with T >= 1, got \(3, 23, 9\)"):
-        memory(StepInputs(x.embedding[..., :9], x.episode_start, x.trial_start), None)
-    with pytest.raises(ValueError, match=r"trial_start must be bool \(3, 23\), got torch.int64"):
-        memory(StepInputs(x.embedding, x.episode_start, x.trial_start.long()), None)
-    with pytest.raises(ValueError, match=r"last must be between 1 and the number of steps \(23\), got 24"):
-        memory(x, None, last=24)

@@ -175,20 +175,3 @@ def test_scene_memories_learn_with_ppo(memory: str) -> None:
 def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
     carried = {"n_steps": 7, "n_updates": 1, "learning_rate": 1e-9, "reset_each_rollout": False}
     check_rollouts(ppo(memory, {"memory_kwargs": SETTINGS[memory]}, **carried))
-
-
-@pytest.mark.parametrize("memory", SETTINGS)
-def test_scene_memories_in_bfloat16(memory: str) -> None:
-    """Features differ by no more than 8 bits of precision allow, and learning goes on."""
-    # rounding may make another element the farthest one, which is no small difference
-    centres = {"centres": "window"} if memory == "smt-factorized" else {}
-    values = []
-    for precision in ("float32", "bfloat16"):
-        model = ppo(memory, {"memory_kwargs": SETTINGS[memory] | centres}, precision=precision)
-        _, callback = model._setup_learn(24)
-        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
-        with torch.no_grad():
-            values.append(model.evaluate(torch.arange(2), 0, 6)[1])
-        model.learn(24)
-    assert torch.equal(*values) == (memory == "smt-causal")  # which goes on in the precision of its weights
-    torch.testing.assert_close(values[1], values[0], atol=0.05, rtol=0)

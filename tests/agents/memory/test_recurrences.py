@@ -202,18 +202,6 @@ def test_large_gates():
     np.testing.assert_allclose(got[1].numpy(), expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_half_precision(name):
-    """Weights in bfloat16 give the features of the same weights in float64, within its precision."""
-    memory = make(name, torch.bfloat16)
-    x, resets = steps()
-    with torch.no_grad():
-        got, _ = memory(StepInputs(x.to(torch.bfloat16), resets, resets))
-        wide, _ = memory.double()(StepInputs(x.to(torch.bfloat16).double(), resets, resets))
-    assert got.dtype == torch.bfloat16
-    assert (got.double() - wide).abs().mean() < 0.03
-
-
 def test_hippo_eigenvalues():
     """Eigenvalues are those of HiPPO-LegS plus its matrix of rank 1, half of the pairs."""
     n = np.arange(12)
@@ -224,17 +212,3 @@ def test_hippo_eigenvalues():
     got = hippo_eigenvalues(6)
     assert np.allclose(got.real, -0.5)
     np.testing.assert_allclose(np.sort(got.imag), np.sort(expected.imag[expected.imag > 0]), rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("lru", {"r_min": 1.0}, "r_min and r_max must be"),
-        ("s5", {"dt_min": 0.0}, "dt_min and dt_max must be"),
-        ("mlstm", {"dim": 10, "heads": 4}, r"dim must be a multiple of heads \(4\), got 10"),
-        ("mingru", {"layers": 0}, "layers must be"),
-    ],
-)
-def test_wrong_settings(name, settings, message):
-    with pytest.raises(ValueError, match=message):
-        make_memory(name, D, **settings)

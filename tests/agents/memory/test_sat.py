@@ -157,31 +157,6 @@ def test_without_a_capacity_place_queues_change_nothing() -> None:
     torch.testing.assert_close(one(x)[0], other(x)[0], atol=0, rtol=0)
 
 
-def test_strategies_of_rows_can_be_chosen() -> None:
-    """Each sequence of a batch may have its own strategy in the state, as an allocator sets it."""
-    x = inputs()
-    memory = make("sat-fifo", capacity=5)
-    state = memory.initial_state(B)
-    state["strategy"] = torch.tensor([1, 3])
-    got, after = memory(x, state)
-    assert after is not None
-    for row, strategy in enumerate(("lifo", "mvfo")):
-        own = make("sat-fifo", capacity=5, strategy=strategy)
-        torch.testing.assert_close(got[row], own(x)[0][row], atol=1e-12, rtol=0)
-    assert after["strategy"].tolist() == [1, 3]
-
-
-def test_an_older_state_stays_what_it_was() -> None:
-    memory, x = make("sat-fifo", capacity=4, strategy="mvfo"), inputs()
-    expected, _ = memory(x, memory.initial_state(B))
-    _, state = memory.prefill(x.steps(0, 12), memory.initial_state(B))
-    newer = state
-    for t in range(12, T):
-        _, newer = memory.step(x.steps(t, t + 1), newer)
-    again, _ = memory(x.steps(12, T), state)
-    torch.testing.assert_close(again, expected[:, 12:], atol=1e-10, rtol=0)
-
-
 def test_sinusoid_by_hand() -> None:
     got = sinusoid(torch.tensor([0, 3]).double(), 4)
     expected = [[0, 0, 1, 1], [math.sin(3), math.sin(0.03), math.cos(3), math.cos(0.03)]]
@@ -205,30 +180,6 @@ def test_place_codes() -> None:
         made = PlaceCode(kind, 9, 8, columns)  # type: ignore[arg-type]
         assert sum(p.numel() for p in made.parameters()) == count
         assert made.table().unique(dim=0).shape == (9, 8)
-
-
-def test_wrong_settings_are_named() -> None:
-    for name, kwargs, message in [
-        ("t-fifo", {"capacity": 0}, "capacity must be an integer of at least 1 or None, got 0"),
-        ("t-fifo", {"dim": 9}, "dim must be even, got 9"),
-        ("t-fifo", {"heads": 3}, r"heads must divide dim \(8\), got 3"),
-        ("t-fifo", {"strategy": "lifo"}, "unknown setting 'strategy' of the memory 't-fifo'"),
-        ("t-fifo", {"time_index": "rank"}, "unknown time_index 'rank'; choose from"),
-        ("t-fifo+a", {"moves": 0}, "moves must be an integer of at least 1, got 0"),
-        ("sat-fifo", {"strategy": "mvof"}, r"unknown strategy 'mvof'; did you mean 'mvfo'\?"),
-        ("sat-fifo", {"n_places": 0}, "n_places must be an integer of at least 1, got 0"),
-        (
-            "sat-fifo",
-            {"place_code": "sine2d"},
-            r"columns must divide n_places \(4\) with place_code 'sine2d', got None",
-        ),
-        ("sat-fifo", {"columns": 2}, "columns must be None with place_code 'sine1d', got 2"),
-        ("sat-pm", {"capacity": 3}, r"capacity must be at least n_places \(4\) with the strategy 'quota', got 3"),
-        ("sat-pm-ph", {"chunk": 0}, "chunk must be an integer of at least 1, got 0"),
-        ("sat-fifo-th", {"top_k": 0}, "top_k must be an integer of at least 1, got 0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            make(name, **kwargs)
 
 
 def test_wrong_places_and_moves_are_named() -> None:

@@ -221,33 +221,3 @@ def test_packed_decisions_equal_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
         for other in results[1:]:
             for one, two in zip(results[0], other, strict=True):
                 torch.testing.assert_close(one, two, atol=1e-9, rtol=0)
-
-
-def test_settings_are_checked() -> None:
-    for name, setting, message in [
-        ("smt", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
-        ("sm-pooling", {"capacity": -3}, "capacity must be an integer of at least 1, got -3"),
-        ("smt-causal", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
-        ("frmqn", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
-        ("frmqn", {"dim": 7}, "dim must be even, got 7"),
-        ("frmqn", {"bptt": 0}, "bptt must be an integer of at least 1 or None, got 0"),
-        ("lstm", {"bptt": 0}, "bptt must be an integer of at least 1 or None, got 0"),
-        ("smt-factorized", {"n_centres": 0}, "n_centres must be an integer of at least 1, got 0"),
-        ("smt-factorized", {"centres": "fbs"}, r"unknown centres 'fbs'; did you mean 'fps'"),
-        ("smt", {"time": "linear"}, r"unknown time 'linear'; choose from \['exponential', 'sinusoidal', 'none'\]"),
-        ("smt", {"time": "none", "poses": False}, "time must not be 'none' without poses"),
-        ("smt", {"tau": 0.0}, "tau must be one or several numbers above 0, got 0.0"),
-        ("smt", {"tau": ()}, r"tau must be one or several numbers above 0, got \(\)"),
-        ("smt", {"tau": "long"}, "tau must be one or several numbers above 0, got 'long'"),
-        ("smt", {"tau": (1.0, float("nan"))}, r"tau must be one or several numbers above 0, got \(1.0, nan\)"),
-        (
-            "smt",
-            {"time": "sinusoidal", "tau": 5.0},
-            "tau must be 1.0 with time 'sinusoidal', which has no scale, got 5.0",
-        ),
-        ("smt", {"heads": 3}, r"heads must divide dim \(128\), got 3"),
-        ("smt-causal", {"dim": 8, "heads": 8}, r"dim must be an even multiple of heads \(8\), got 8"),
-        ("smt-causal", {"rope_base": 1.0}, "rope_base must be above 1, got 1.0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            make_memory(name, 4, **setting)

@@ -57,29 +57,6 @@ def test_the_log_equals_lists(capacity: int, reset_probability: float) -> None:
             assert newest(before, capacity) == then
 
 
-def test_rows_of_different_states_make_a_state() -> None:
-    capacity = 4
-    generator = torch.Generator().manual_seed(0)
-    states, lists = [], Lists(3, capacity)
-    for row, steps in enumerate((2, 7, 5)):
-        state, alone = empty_log(1, capacity, {"a": (1,), "b": (3, 2)}, torch.zeros(())), Lists(1, capacity)
-        for _ in range(steps):
-            value = torch.randn(1, 1, 1, generator=generator)
-            never = torch.zeros(1, 1, dtype=torch.bool)
-            state = append(state, {"a": value, "b": pairs(value)}, never, capacity)
-            alone.append(value, never)
-        states.append(state)
-        lists.rows[row] = alone.rows[0]
-    together = {key: torch.cat([state[key] for state in states]) for key in states[0]}
-    assert newest(together, capacity) == lists.rows
-    for steps in (1, 3, 1):
-        values = torch.randn(3, steps, 1, generator=generator)
-        resets = torch.zeros(3, steps, dtype=torch.bool)
-        together = append(together, {"a": values, "b": pairs(values)}, resets, capacity)
-        lists.append(values, resets)
-        assert newest(together, capacity) == lists.rows
-
-
 def test_steps_are_copied_only_when_the_log_is_full() -> None:
     capacity = 5
     state = empty_log(3, capacity, {"a": (1,)}, torch.zeros(()))

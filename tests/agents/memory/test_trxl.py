@@ -158,17 +158,6 @@ def test_initial_weights() -> None:
             assert abs(weight.mean().item()) < 0.003, name
 
 
-def test_settings_are_checked() -> None:
-    for kwargs, message in [
-        ({"memory_length": 0}, "memory_length must be an integer of at least 1, got 0"),
-        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
-        ({"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
-        ({"layers": 0}, "layers must be an integer of at least 1, got 0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            make_memory("trxl", 8, **kwargs)
-
-
 def test_gate():
     """GTrXL's gate is its equations, and keeps most of its input at the start."""
     torch.manual_seed(0)

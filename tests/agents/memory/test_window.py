@@ -28,17 +28,3 @@ def test_newest_steps():
                 newest[place] = embedding[0, step].numpy()
         expected = np.maximum(np.einsum("dik,ki->d", weight, newest) + bias, 0.0)
         np.testing.assert_allclose(features[0, t].detach().numpy(), expected)
-
-
-def test_older_steps_are_gone():
-    """A step that is k steps old changes nothing; one that is k - 1 steps old does."""
-    torch.manual_seed(0)
-    memory = make_memory("window", 2, steps=4, dim=64).double()  # ReLU does not stop all of 64
-    start = torch.zeros(1, 10, dtype=torch.bool)
-    start[:, 0] = True
-    x = torch.randn(1, 10, 2, dtype=torch.float64)
-    moved = x.clone()
-    moved[0, 3] += 5.0
-    one, other = (memory(StepInputs(value, start, start))[0] for value in (x, moved))
-    changed = (one != other).any(-1)[0].tolist()
-    assert changed == [t in (3, 4, 5, 6) for t in range(10)]

@@ -13,11 +13,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from memenvs.agents import MEMORIES, PartialUpdatePPO, PPOConfig
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.checkpoint import Checkpoint
+from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.experiments.config import read_config
 from memenvs.agents.memory import make_memory
 from memenvs.agents.policies.small_sizes import SMALL, count_weights, with_size
 from memenvs.cli import main
 from tests.agents.learners import Noise, learner
+from tests.agents.small_ballet import ARGUMENTS
 
 #: Width of an embedding.
 WIDTH = 64
@@ -118,9 +120,25 @@ def test_a_size_that_no_width_has_is_refused(size: int, settings: dict[str, int]
         with_size("gru", size, settings, WIDTH)
 
 
-def test_the_command_prints_the_weights_of_a_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["--total_steps", "1024", "--no-evaluate", "--json", "--out", str(tmp_path / "run")]
-    assert main(["train", "ci-smoke", "--policy.memory", "mlstm", "--policy.size", "50000", *small]) == 0
+def test_the_command_prints_the_weights_of_a_size_before_it_learns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sized = ["--policy.memory", "mlstm", "--policy.size", "50000"]
+    command = ["train", "ci-smoke", *sized, "--total_steps", "1024", "--no-evaluate"]
+    assert main([*command, "--json", "--out", str(tmp_path / "run")]) == 0
     weights = json.loads(capsys.readouterr().out)["weights"]
     assert read_config(tmp_path / "run").policy["size"] == 50_000
     assert 25_000 < weights["memory"] < 100_000 and weights["memory"] < weights["all"]
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("it learns now")
+
+    monkeypatch.setattr(PartialUpdatePPO, "learn", fail)
+    monkeypatch.setattr(SupervisedLearner, "learn", fail)
+    for name, arguments, line in (
+        ("agent", command, f"weights: all {weights['all']:,}, memory {weights['memory']:,}"),
+        ("answers", ["train", *ARGUMENTS], "weights: all "),
+    ):
+        assert main([*arguments, "--out", str(tmp_path / name)]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert lines[0].startswith(line) and "it learns now" in lines[-1]

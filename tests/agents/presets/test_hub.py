@@ -25,7 +25,7 @@ from memenvs.agents.presets.pretrained import load_pretrained, pretrained_config
 from memenvs.agents.presets.training_command import training_command
 from memenvs.cli import main, make_parser
 from memenvs.cli.common import json_or_text
-from tests.agents.small_ballet import SMALL_BALLET
+from tests.agents.small_ballet import ARGUMENTS
 from tests.side_files import put_side_files
 
 NAME = "hf:someone/dark-agent"
@@ -152,7 +152,7 @@ def test_a_pulled_agent_is_a_run_that_can_be_evaluated_and_not_resumed(
     assert main(["train", "ci-smoke", "--out", str(folder), "--resume", *settings]) == 2
     assert "training cannot resume from it" in capsys.readouterr().err
     assert main(["pull", str(agent), "--out", str(folder)]) == 2
-    assert "already holds a run" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"memenvs pull: error: {folder} already holds a run; choose another folder\n"
 
 
 def test_the_hub(run: Path, hub: type[FakeApi], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,12 +244,39 @@ def test_damaged_folders_are_refused(agent: Path, name: str, damage: Callable[[P
     assert str(agent) in str(error.value)
 
 
-def test_an_agent_without_a_policy_that_acts_is_refused(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path / "run", SMALL_BALLET):
-        pass
-    with pytest.raises(ValueError, match="run must be of an agent that acts, got one that learns to predict in"):
-        save_to_folder(tmp_path / "run", tmp_path / "agent")
-    assert not (tmp_path / "agent").exists()
+@pytest.mark.slow
+def test_a_model_that_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is shared as an agent is; its card has code that scores it."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *ARGUMENTS, "--out", "trained/ballet", "--json"]) == 0
+    assert main(["push", "trained/ballet", "agent"]) == 0
+    assert main(["pull", "agent", "--out", "runs/ballet"]) == 0
+    evaluation = Path("trained/ballet/evaluation.json").read_bytes()
+    assert main(["evaluate", "runs/ballet", "--json"]) == 0
+    assert Path("runs/ballet/evaluation.json").read_bytes() == Path("agent/evaluation.json").read_bytes() == evaluation
+    whole, smaller = (Path(folder, "checkpoint.zip").stat().st_size for folder in ("trained/ballet", "agent"))
+    assert smaller < whole / 2  # Adam has two numbers a weight
+    _, metadata, text = Path("agent/README.md").read_text(encoding="utf-8").split("---\n", 2)
+    accuracy = json.loads(evaluation)["agent"]["metrics"]["accuracy"]["mean"]
+    data = yaml.safe_load(metadata)
+    assert data["tags"][0] == "supervised-learning"
+    (metric,) = data["model-index"][0]["results"][0]["metrics"]
+    assert (metric["name"], metric["value"]) == ("accuracy", accuracy)
+    assert (
+        "A model that answers for `memenvs/RoomBallet-FIFO-v0`" in text and f"| agent | 100 | {accuracy:.3g} +-" in text
+    )
+    variables: dict[str, Any] = {}
+    exec(text.split("```python\n")[1].split("```")[0], variables)
+    assert variables["scores"]["accuracy"].shape == (100,)
+    with pytest.raises(
+        ValueError, match=r"must be of an agent that acts.* memenvs evaluate scores it, and .*\.trained_model"
+    ):
+        load_pretrained("agent")
+    capsys.readouterr()
+    assert main(["train", *ARGUMENTS, "--out", "runs/ballet", "--resume", "--total_steps", "30"]) == 2
+    assert "it can answer, but training cannot resume from it" in capsys.readouterr().err
 
 
 def test_a_replaced_agent_loses_what_it_no_longer_has(run: Path, agent: Path) -> None:

@@ -243,7 +243,6 @@ def test_callbacks_find_each_update_in_the_logger(make_learner) -> None:
 
 
 def test_learning_changes_no_global_generator(make_learner) -> None:
-    """That it learns is tested in `tests/learning/test_learning_to_follow.py`."""
     model, state = make_learner(2, imitation_updates=1), torch.random.get_rng_state()
     model.learn(2)
     assert torch.equal(state, torch.random.get_rng_state())

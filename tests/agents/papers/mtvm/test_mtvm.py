@@ -174,30 +174,6 @@ def test_rows_do_not_depend_on_their_batch() -> None:
                 torch.testing.assert_close(alone[t][0], together[t][i], atol=1e-10, rtol=1e-10)
 
 
-def test_a_row_that_begins_anew_does_not_change_others() -> None:
-    """Row 0 starts an episode while row 1 is in its third decision; both decide as they would alone."""
-    net = network()
-    seen = observations(2, 1)
-    _, state = play(net, 2, 2)
-    state = net.observe(seen, state, torch.tensor([True, False]))
-    assert state["count"].tolist() == [0, 2]
-    output = decision(net, seen, state)
-    first = decision(net, rows(seen, [0]), started(net, rows(seen, [0])))
-    torch.testing.assert_close(output.value[:1], first.value)
-    _, alone = play(net, 2, 2, [1])
-    alone = net.observe(rows(seen, [1]), alone, torch.tensor([False]))
-    torch.testing.assert_close(output.value[1:], decision(net, rows(seen, [1]), alone).value)
-
-
-def test_padding_of_texts_and_candidates_changes_nothing() -> None:
-    """More padding, and other numbers where there is padding."""
-    net, seen = network(), observations(3)
-    expected = decision(net, seen, started(net, seen)).value
-    seen["instruction"] = torch.where(seen["instruction_mask"] > 0, seen["instruction"], 7)
-    seen["candidates"] = torch.where((seen["candidate_mask"] > 0)[..., None], seen["candidates"], 9.0)
-    torch.testing.assert_close(decision(net, seen, started(net, seen)).value, expected)
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8), st.sampled_from([None, 0, 1, 3])

@@ -193,8 +193,9 @@ def run_study(
     def append(row: dict[str, Any]) -> None:
         if row["evaluations"] and (row["task"], row["method"], row["seed"]) not in rows:
             rows_file.parent.mkdir(parents=True, exist_ok=True)
-            with rows_file.open("ab") as lines:
-                lines.write(format_json(row).encode() + b"\n")
+            last = rows_file.read_bytes()[-1:] if rows_file.is_file() else b""
+            with rows_file.open("ab") as lines:  # an editor may have left the last line without its end
+                lines.write(b"\n" * (last not in (b"", b"\n")) + format_json(row).encode() + b"\n")
 
     ended = _ended_runs(study, cells, rows, out, smoke)
     for row in ended.values():
@@ -250,7 +251,7 @@ def _new_rows(
     while not any(isinstance(error, BrokenExecutor) for error in errors):
         sources = {name: study.config(cell).encoder_from for name, cell in missing.items()}
         free = [name for name, source in sources.items() if name in waiting and source not in missing]
-        free = free[: limit - len(running)]
+        free = sorted(free, key=lambda name: _has_begun(plan.out / name))[: limit - len(running)]  # as workers do
         if free:
             waiting -= set(free)
             running |= set(start(partial(work, replace(plan, cells=list(missing.values()))), len(free)))

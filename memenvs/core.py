@@ -214,18 +214,17 @@ class TrialVectorEnv(VectorEnv):
             Observations, (N, ...) for each key, and the info.
 
         Raises:
-            ValueError: A seed or an option is not allowed.
+            ValueError: A seed or an option is not allowed. If the task refuses it, the next reset starts new trials.
             RuntimeError: The environment is closed.
         """
         if self.closed:
             raise RuntimeError("reset was called after close")
         per_env, mask = split_options(options, self.task)
         seeds = split_seed(seed, self.num_envs)
-        if not self._is_reset and not mask.all():
-            raise ValueError("reset_mask must be all True at the first reset")
-        # If the task rejects an option below, some environments are reset and others are not: then this stays False, so
-        # that the batch cannot be stepped.
-        self._is_reset = False
+        if not self._is_reset:
+            if not mask.all():
+                raise ValueError("reset_mask must be all True at the first reset")
+            self.new_trial()  # also where the task has rejected an option: no trial goes on without its first episode
         for i in np.flatnonzero(mask).tolist():
             env_seed = seeds[i]
             if env_seed is None and self._trials.seed[i] < 0:  # as in Gymnasium, a first reset without a seed draws one
@@ -236,7 +235,6 @@ class TrialVectorEnv(VectorEnv):
                 key: value for key, value in per_env[i].items() if key not in ONE_RESET_OPTIONS
             }
             self._begin_episode(i, per_env[i])
-        self._is_reset = True
         return self._observe(self._all_envs), self._info()
 
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -360,6 +358,9 @@ class TrialVectorEnv(VectorEnv):
             i: Index of the environment.
             options: Those of an explicit reset; empty for an autoreset.
         """
+        # If the task rejects an option below, some environments are reset and others are not: then this stays False, so
+        # that the batch cannot be stepped.
+        self._is_reset = False
         persistent = self._persistent_options[i]
         trials = self._trials
         layout = persistent.get("layout")
@@ -380,6 +381,7 @@ class TrialVectorEnv(VectorEnv):
         trials.is_due[i] = self.task.ends_trial(i)
         if self.led:
             self._motion_rngs[i] = trials.motion_rng(i)
+        self._is_reset = True
 
     def _in_gap(self) -> np.ndarray:
         """bool, (N,); True where the present observation is blank and the next action is ignored."""

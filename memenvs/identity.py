@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from memenvs.itineraries import trial_limits
 from memenvs.registry import EnvironmentSpec, environments
 from memenvs.task import BatchTask
 
@@ -61,6 +62,7 @@ def changed_settings(
         Name -> (value in `env`, value by `settings`) of each that differs.
     """
     own = {name: settings.get(name, default) for name, default in TRIAL_SETTINGS.items()}
+    own |= trial_limits(own)
     pairs = {name: (getattr(env, name), value) for name, value in own.items()}
     of_task = {name: value for name, value in settings.items() if name not in TRIAL_SETTINGS}
     limit = of_task.pop("max_episode_steps", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
@@ -34,6 +35,13 @@ def visits(itinerary: str) -> tuple[Visit, ...]:
 def letter_number(letter: str) -> int:
     """Number of the layout of a letter: 0 for A, which is the layout of the trial."""
     return ascii_uppercase.index(letter)
+
+
+def trial_limits(settings: Mapping[str, Any]) -> dict[str, int | None]:
+    """The settings `trial_episodes` and `trial_steps`, which an itinerary overrides."""
+    if settings.get("itinerary") is not None:
+        return {"trial_episodes": len(settings["itinerary"]), "trial_steps": None}
+    return {name: settings.get(name) for name in ("trial_episodes", "trial_steps")}
 
 
 def check_itinerary(itinerary: Any, leg_flag: Any) -> None:

@@ -418,6 +418,32 @@ def test_refused_reset_needs_another_one():
         env.step(action)
 
 
+def test_no_trial_goes_on_after_a_refused_reset():
+    """Its first episode was never shown, so that a memory would not be emptied."""
+    env = TrialVectorEnv(Corridor, 2, trial_steps=10)
+    for refused in ([{}, {"start": 9}], [{"start": 9}, {}]):
+        with pytest.raises(ValueError, match="option 'start'"):
+            env.reset(seed=0, options=refused)
+        info = env.reset()[1]
+        assert info["trial_start"].tolist() == [True, True] and info["episode_index"].tolist() == [0, 0]
+    single = TrialEnv("memenvs.darkroom.env:Darkroom", moves=0.5)
+    single.reset(seed=0)
+    with pytest.raises(ValueError, match="option 'episode_index' must be at most 10000 with moves"):
+        single.reset(options={"episode_index": 2**40})
+    assert single.reset()[1]["episode_index"] == 0
+
+
+def test_no_trial_goes_on_after_a_refused_autoreset():
+    env = TrialVectorEnv(Corridor, 1, trial_episodes=1, autoreset_mode="SameStep", max_episode_steps=1)
+    env.reset(seed=0, options={"start": 1})
+    env.task.length = 0  # as a layout that lacks what the option needs
+    with pytest.raises(ValueError, match="option 'start'"):
+        env.step(np.zeros(1, int))
+    with pytest.raises(RuntimeError, match="step was called before reset"):
+        env.step(np.zeros(1, int))
+    assert env.reset()[1]["trial_start"].tolist() == [True]
+
+
 def test_task_receives_max_episode_steps():
     env = TrialVectorEnv("memenvs.darkroom.env:Darkroom", max_episode_steps=7)
     assert env.max_episode_steps == env.task.max_episode_steps == 7

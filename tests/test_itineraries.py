@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 import memenvs
+from memenvs.certificates.test_sets import find_test_set
+from memenvs.cli.listing import environment_facts
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.darkroom.env import Darkroom
 from memenvs.four_boxes.env import FourBoxes
+from memenvs.identity import row_of
 from memenvs.itineraries import visits
 from memenvs.testing import check_env
+from tests.certificates.cue import registered
 from tests.test_core import Corridor
 
 assert memenvs.ENVIRONMENTS
@@ -112,6 +116,15 @@ def test_the_flag_names_the_layout_in_the_first_observation_of_a_visit(mode: str
             np.testing.assert_array_equal(value, other[key])
         observation, _, _, _, info = env.step(np.ones(2, np.int64))
         other, *_ = plain.step(np.ones(2, np.int64))
+
+
+def test_an_id_with_an_itinerary_alone_has_trials_that_end() -> None:
+    for settings in ({"itinerary": "AAB"}, {"itinerary": "AAB", "trial_episodes": 9, "trial_steps": 64}):
+        with registered(task=Darkroom, score_key="return", policies={}, defaults=settings) as spec:
+            trials = find_test_set(spec.id)
+            assert (trials.episodes, trials.trial_steps) == (3, None)
+            assert row_of(trials.make_env({})) is spec
+            assert dict(environment_facts(spec))["A trial"] == "3 episodes; `itinerary` changes it"
 
 
 def test_visits() -> None:

@@ -28,7 +28,10 @@ def mean_and_margin(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(sample)
     if count < MIN_RUNS:
         return sample.mean(0), np.zeros(sample.shape[1:])
-    quantile = STUDENT_95[count - MIN_RUNS] if count - MIN_RUNS < len(STUDENT_95) else 1.96 + 2.4 / (count - 1)
+    if count - MIN_RUNS < len(STUDENT_95):
+        quantile = STUDENT_95[count - MIN_RUNS]
+    else:  # the first terms of the expansion at many degrees of freedom, right to .002
+        quantile = 1.96 + 2.372 / (count - 1) + 2.823 / (count - 1) ** 2
     return sample.mean(0), quantile * sample.std(0, ddof=1) / np.sqrt(count)
 
 

@@ -14,6 +14,7 @@ from memenvs.agents.experiments.trial_evaluator import (
     ENDLESS,
     TrialEvaluator,
     TrialResults,
+    itinerary_of,
     seeded_actions,
     with_records,
 )
@@ -44,7 +45,7 @@ class TrialEvalCallback(EventCallback):
         callback_after_eval: Called after each evaluation.
         n_eval_trials: Trials of an evaluation, played N at a time; >= 1.
         eval_freq: Steps of each environment, or updates of `ImitationA2C`, between two evaluations; >= 1.
-        trial_steps: Steps after which a trial is truncated, >= 1; None: trials end by themselves.
+        trial_steps: Steps after which a trial is truncated, >= 1; None: trials end by themselves, as with an itinerary.
         log_path: Folder for `evaluations.npz`, as `EvalCallback` writes it with a score of each trial; None for none.
         best_model_save_path: Folder for the best model, `best_model.zip`; None for none.
         deterministic: Take the most likely actions instead of drawn ones.
@@ -85,6 +86,10 @@ class TrialEvalCallback(EventCallback):
         if trial_steps is None and not _trials_end(env):
             raise ValueError(
                 f"trial_steps must be given where trials do not end by themselves, got None for {eval_env}"
+            )
+        if trial_steps is not None and itinerary_of(env) is not None:
+            raise ValueError(
+                f"trial_steps must be None with an itinerary, whose trials are played whole, got {trial_steps}"
             )
         self.eval_env = env
         self.callback_on_new_best = callback_on_new_best

@@ -377,7 +377,7 @@ class TrialEvaluator:
                 f"trials must go on after their {demonstrations} demonstrations, one ended after {shortest} episodes"
             )
         return TrialResults(
-            _metric_tables([trial[demonstrations:] for trial in episodes]),
+            _metric_tables([trial[demonstrations:] for trial in episodes], len(self.itinerary or "")),
             np.array(layouts, np.int64),
             maps,
             _metric_tables([trial[:demonstrations] for trial in episodes]),
@@ -508,6 +508,7 @@ def evaluate(
     check_int("seed", seed, 0)
     if isinstance(env, str):
         played = find_test_set(env, test_set) if isinstance(test_set, str) else test_set
+        check_int("trials", trials, at_most=played.trials, or_none=True)
         for name in env_kwargs or ():
             if name not in free_settings(played):
                 raise ValueError(
@@ -524,8 +525,8 @@ def evaluate(
         raise ValueError(f"env_kwargs must be None with an environment, which has its settings, got {env_kwargs}")
     env = with_records(env)
     played = _check_test_set(env, test_set)
+    check_int("trials", trials, at_most=played.trials, or_none=True)
     if trials is not None:
-        check_int("trials", trials, at_most=played.trials)
         played = replace(played, trials=trials)
     acting = getattr(policy, "policy", policy)
     if isinstance(acting, ActingPolicy):
@@ -619,9 +620,12 @@ def _episode_metrics(info: dict[str, Any], option_names: Sequence[str]) -> dict[
     return metrics
 
 
-def _metric_tables(trials: list[list[dict[str, float]]]) -> dict[str, np.ndarray]:
-    """Name -> float64, (trials, E), of the metrics of each episode of each trial; NaN where there is none."""
-    longest = max(len(trial) for trial in trials)
+def _metric_tables(trials: list[list[dict[str, float]]], at_least: int = 0) -> dict[str, np.ndarray]:
+    """Name -> float64, (trials, E), of the metrics of each episode of each trial; NaN where there is none.
+
+    E is `at_least` or more: a task may end all trials before their itinerary does.
+    """
+    longest = max(at_least, *map(len, trials))
     names = sorted({name for trial in trials for episode in trial for name in episode})
     tables = {name: np.full((len(trials), longest), np.nan) for name in names}
     for i, trial in enumerate(trials):

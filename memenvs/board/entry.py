@@ -131,7 +131,9 @@ class Entry:
                 raise ValueError(f"{name} must be of the form {form}, got {getattr(self, name)!r}")
         if self.kind not in get_args(Kind):
             raise ValueError(f"class must be {' or '.join(get_args(Kind))}, got {self.kind!r}")
-        for setting, value in self.observed.items():
+        observed = {name: list(value) if isinstance(value, tuple) else value for name, value in self.observed.items()}
+        object.__setattr__(self, "observed", observed)  # as JSON has them
+        for setting, value in observed.items():
             if not _SETTING.fullmatch(f"{setting}={value}"):
                 raise ValueError(f"observed must be settings of an environment, got {setting}={value!r}")
             kinds = OBSERVED_KINDS.get(setting)

@@ -10,6 +10,7 @@ from typing import Any
 from memenvs.checks import choices_for
 from memenvs.core import TrialVectorEnv
 from memenvs.identity import changed_settings, is_task_of
+from memenvs.itineraries import trial_limits
 from memenvs.json_records import format_json
 from memenvs.registry import EnvironmentSpec, environments, find_environment
 from memenvs.task import load_task, setting_names
@@ -133,7 +134,7 @@ def find_test_set(id: str, name: str = "v0", *, trials: int = NUM_TRIALS) -> Tri
         raise ValueError(f"unknown test_set {name!r} of {row.id}; {choices_for(name, TEST_SETS)}")
     if row.task is None:
         raise ValueError(f"test_set needs trials, which {row.id} has not: it is no task of memenvs")
-    limits = {key: row.defaults.get(key) for key in ("trial_episodes", "trial_steps")}
+    limits = trial_limits(row.defaults)
     if not any(limits.values()):
         raise ValueError(f"test_set needs trials that end, but {row.id} has neither trial_episodes nor trial_steps")
     split = find_split(row)

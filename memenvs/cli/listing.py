@@ -15,6 +15,7 @@ from memenvs.cli.certify import certificate_lines
 from memenvs.cli.common import UserError, environment_spec, settings_as_user_error
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.docstrings import docstring_sections, items, setting_rows, task_sections
+from memenvs.itineraries import trial_limits
 from memenvs.plugins import load_class
 from memenvs.registry import ENVIRONMENTS, NAMESPACE, EnvironmentSpec, environments
 from memenvs.task import PHASE, load_task
@@ -81,12 +82,15 @@ def environment_facts(spec: EnvironmentSpec, played_as: str = "") -> list[tuple[
     """
     assert spec.task is not None
     sections = task_sections(load_task(spec.task))
-    limits = {name: value for name, value in spec.defaults.items() if name in ("trial_episodes", "trial_steps")}
+    limits = {name: value for name, value in trial_limits(spec.defaults).items() if value is not None}
+    changes = "`trial_episodes` and `trial_steps` change"
+    if spec.defaults.get("itinerary") is not None:
+        changes = "`itinerary` changes"
     own = [f"`{name}={value!r}`" for name, value in spec.defaults.items() if name not in limits]
     trial = " or ".join(_amount(value, name.removeprefix("trial_")) for name, value in limits.items()) or "endless"
     facts = [
         ("To remember", spec.remembers),
-        ("A trial", f"{trial}; `trial_episodes` and `trial_steps` change it"),
+        ("A trial", f"{trial}; {changes} it"),
         ("Settings of the id", ", ".join(own)),
         ("Score", f"`{spec.score_key}` in the `info` of the last step of an episode"),
         ("Oracle", f"at least {spec.oracle_at_least:g}; a test checks it" if spec.oracle_at_least is not None else ""),

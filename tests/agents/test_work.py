@@ -155,6 +155,26 @@ def test_a_limit_of_workers_is_kept(plan, measured, inline, tmp_path):
     assert inline == [1, 1, 1, 1]
 
 
+def test_a_run_that_was_stopped_ends_too_with_a_limit_of_workers(plan, measured, inline, tmp_path):
+    """Workers take it last, although it stands before the others."""
+    config = load_study(plan.study).runnable(("room", "relic", 0), plan.out)
+    (plan.out / "room-relic-0").mkdir(parents=True)
+    (plan.out / "room-relic-0" / "config.json").write_text(format_json(config.to_json()))
+    cells = [("room", "relic", seed) for seed in (0, 2, 3)]
+    list(run_study(plan.study, cells, plan.out, tmp_path / "rows.jsonl", processes=1))
+    assert measured == ["relic 2", "relic 3", "relic 0"] and inline == [1, 1, 1]
+
+
+def test_a_row_gets_a_line_of_its_own(plan, measured, inline, tmp_path):
+    """Also after an editor that leaves out the end of the last line."""
+    rows_file = tmp_path / "rows.jsonl"
+    for seed, end in ((0, ""), (2, "\n"), (3, "")):
+        list(run_study(plan.study, [("room", "relic", seed)], plan.out, rows_file))
+        rows_file.write_text(rows_file.read_text().rstrip("\n") + end)
+    assert [row["seed"] for row in read_rows(rows_file)] == [0, 2, 3]
+    assert len(rows_file.read_text().splitlines()) == 3
+
+
 def test_states_and_costs_of_runs(plan, measured):
     study, out = load_study(plan.study), plan.out
     for name, file in (("relic-0", ROW), ("relic-1", ERROR), ("next-1", "config.json")):

@@ -291,6 +291,9 @@ def test_settings_of_what_is_observed_are_those_of_the_task() -> None:
     folder = Path(__file__).parents[2] / "board" / "ExtObjNav-Small-v0_v0" / "relic-extobjnav-small"
     entry = read_entry(folder)
     check_entry(replace(entry, observed={"compass": False, "sensors": "all"}), folder)
+    pair = replace(entry, observed={"image_size": (36, 36)})  # as environments have it
+    assert pair.observed == {"image_size": [36, 36]}  # as it is read again
+    check_entry(pair, folder)
     for name, value in (("rooms", [2, 2]), ("threads", 2), ("gap", 0)):
         with pytest.raises(ValueError, match=rf"of memenvs/ExtObjNav-Small-v0 alone, got '{name}'; choose .*'compass'"):
             check_entry(replace(entry, observed={name: value}), folder)

@@ -15,9 +15,12 @@ from memenvs.agents.experiments.itinerary_report import itinerary_figure
 from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy, RulePolicy
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
-from memenvs.agents.vec_env import make_vec_env
+from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.cli import main
+from memenvs.core import TrialVectorEnv
+from memenvs.darkroom.env import Darkroom
 from memenvs.darkroom.explorer import DarkroomExplorer
+from memenvs.task import Options
 from tests.test_cli import call, refuse
 
 DARKROOM: dict[str, Any] = {"size": 4, "split": "all", "max_episode_steps": 12}
@@ -63,6 +66,28 @@ def test_an_emptied_memory_plays_each_visit_as_a_trial_of_its_own() -> None:
     assert data["itinerary"]["letters"] == "AAABBBAA"
     assert data["itinerary"]["metrics"]["return"]["fresh"]["mean"] == pytest.approx(fresh.mean(0))
     assert "B 4 to 6" in str(results) and "interference" in str(results)
+
+
+class Tour(Darkroom):
+    """A Darkroom whose task ends the trial with the third episode."""
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        super().begin_episode(i, rng, options)
+        self.episode = options["episode_index"]
+
+    def ends_trial(self, i: int) -> bool:
+        return self.episode == 2
+
+
+def test_a_task_may_end_a_trial_before_its_itinerary() -> None:
+    batch = TrialVectorEnv(Tour, 2, itinerary="AABAA", autoreset_mode="SameStep", **DARKROOM)
+    env = TrialVecEnv(batch)
+    env.seed(3)
+    results = TrialEvaluator(env, n_trials=4, fresh_visits=True).run(explorer(env))
+    assert np.isfinite(results.metrics["return"]).sum(0).tolist() == [4, 4, 4, 0, 0]
+    finite = {name: np.isfinite(mean) for name, (mean, _) in results.itinerary_scores("return").items()}
+    assert finite == {"interference": True, "retention": False}
+    assert len(results.to_json()["metrics"]["return"]["mean"]) == 3 and "A 1 to" in str(results)
 
 
 def test_no_line_hides_a_letter_of_the_figure() -> None:

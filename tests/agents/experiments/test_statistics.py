@@ -26,7 +26,7 @@ def test_mean_and_interval_over_runs() -> None:
     for count in range(3, 40):
         sample = np.random.default_rng(count).normal(size=count)
         expected = t.ppf(0.975, count - 1) * sample.std(ddof=1) / np.sqrt(count)
-        assert mean_and_margin(sample)[1] == pytest.approx(expected, rel=0.012), count
+        assert mean_and_margin(sample)[1] == pytest.approx(expected, rel=0.002), count
 
 
 def test_of_two_runs_both_values_are_printed_and_no_interval() -> None:

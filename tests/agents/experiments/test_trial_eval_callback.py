@@ -194,6 +194,8 @@ def test_refusals(tmp_path: Path) -> None:
             callback(**{setting: 0})
     with pytest.raises(ValueError, match="trial_steps must be given where trials do not end by themselves"):
         callback(trials(2, None))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"trial_steps must be None with an itinerary, .* got 9"):
+        callback(make_vec_env("Darkroom-v0", 2, itinerary="AB"), trial_steps=9)
     endless = callback(trials(2, None), trial_steps=2 * HORIZON)  # type: ignore[arg-type]
     learner("relic").learn(N * STEPS, endless)
     assert endless.last_results is not None

@@ -269,14 +269,17 @@ def draw_curves(rows: Rows) -> Figure | None:
     """Return along training, a panel for each task: mean over seeds."""
     figure = Figure(figsize=(4 * len(TITLES), 4), layout="constrained")
     for axes, (task, title) in zip(figure.subplots(1, len(TITLES), squeeze=False)[0], TITLES.items(), strict=True):
-        total = make_tasks()[task].total_steps
+        config = make_tasks()[task]
         for number, memory in enumerate(ranked(rows)):
             curves = rows.results(task, memory, "curve")
             if curves:
-                steps = (np.arange(POINTS) + 0.5) * total / POINTS
+                steps = (np.arange(POINTS) + 0.5) * config.total_steps / POINTS
                 style = "-" if number < 10 else "--"  # there are ten colours
                 axes.plot(steps, np.mean(curves, axis=0), style, color=f"C{number % 10}", label=memory)
-        axes.set(title=title.partition(":")[0], xlabel="steps", ylabel="return of training episodes")
+        labels = (
+            ("batches", "right answers") if config.score == "accuracy" else ("steps", "return of training episodes")
+        )
+        axes.set(title=title.partition(":")[0], xlabel=labels[0], ylabel=labels[1])
     if not figure.axes[0].lines:
         return None
     figure.legend(*figure.axes[0].get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right")

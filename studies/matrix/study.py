@@ -277,7 +277,7 @@ def draw_curves(rows: Rows) -> Figure | None:
                 style = "-" if number < 10 else "--"  # there are ten colours
                 axes.plot(steps, np.mean(curves, axis=0), style, color=f"C{number % 10}", label=memory)
         labels = (
-            ("batches", "right answers") if config.score == "accuracy" else ("steps", "return of training episodes")
+            ("batches", "right answers") if config.score == "accuracy" else ("steps", "return in training")
         )
         axes.set(title=title.partition(":")[0], xlabel=labels[0], ylabel=labels[1])
     if not figure.axes[0].lines:

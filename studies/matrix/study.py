@@ -276,9 +276,7 @@ def draw_curves(rows: Rows) -> Figure | None:
                 steps = (np.arange(POINTS) + 0.5) * config.total_steps / POINTS
                 style = "-" if number < 10 else "--"  # there are ten colours
                 axes.plot(steps, np.mean(curves, axis=0), style, color=f"C{number % 10}", label=memory)
-        labels = (
-            ("batches", "right answers") if config.score == "accuracy" else ("steps", "return in training")
-        )
+        labels = ("batches", "right answers") if config.score == "accuracy" else ("steps", "return in training")
         axes.set(title=title.partition(":")[0], xlabel=labels[0], ylabel=labels[1])
     if not figure.axes[0].lines:
         return None

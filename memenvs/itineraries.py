@@ -60,7 +60,9 @@ def check_itinerary(itinerary: Any, leg_flag: Any) -> None:
     if not isinstance(leg_flag, bool):
         raise ValueError(f"leg_flag must be True or False, got {leg_flag!r}")
     if leg_flag and len(set(itinerary or "")) < 2:
-        raise ValueError(f"leg_flag must be False unless an itinerary has two letters, got itinerary={itinerary!r}")
+        raise ValueError(
+            f"leg_flag must be False unless an itinerary has two different letters, got itinerary={itinerary!r}"
+        )
 
 
 def check_episode(episode: int | None, itinerary: str) -> None:

@@ -145,9 +145,12 @@ def test_wrong_settings_are_refused_by_name() -> None:
         ({"itinerary": "AE"}, "itinerary must have letters up to D, as the split has 4 homes or layouts, got 'AE'"),
         (
             {"itinerary": "AAA", "leg_flag": True},
-            "leg_flag must be False unless an itinerary has two letters, got .*AAA",
+            "leg_flag must be False unless an itinerary has two different letters, got .*AAA",
         ),
-        ({"leg_flag": True}, "leg_flag must be False unless an itinerary has two letters, got itinerary=None"),
+        (
+            {"leg_flag": True},
+            "leg_flag must be False unless an itinerary has two different letters, got itinerary=None",
+        ),
         ({"itinerary": "AB", "leg_flag": 1}, "leg_flag must be True or False, got 1"),
         ({"itinerary": "A", "gap": 3}, "gap must be 0 with trials of one episode"),
     ):

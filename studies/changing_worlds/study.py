@@ -145,7 +145,8 @@ def draw(rows: Rows) -> Figure | None:
                 draw_lines(axes, rows, *panel, kind, f"C{number}")
         for visit in visits(ITINERARY)[1:]:
             axes.axvline(visit.episodes[0] + 0.5, color="0.8", zorder=0)
-        axes.set(title=f"{SCORES[panel[0]][2]}, {panel[1]}", xlabel="episode: A 1-6, B 7-12, A 13-15", ylim=(0, None))
+        axes.set(title=f"{SCORES[panel[0]][2]}, {panel[1]}", xlabel="episode: A 1-6, B 7-12, A 13-15")
+        axes.set_ylim(0, 27 if panel[0] == "darkroom" else 100)
         axes.set_xticks(range(1, EPISODES + 1, 2))
     lines = figure.axes[0].get_legend_handles_labels()
     figure.legend(*lines, frameon=False, fontsize="small", title="learned from", loc="outside right upper")

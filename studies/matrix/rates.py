@@ -2,17 +2,19 @@
 
     memenvs study studies/matrix/rates.py
 
-`study.py` takes the better one. Trials of the evaluation are those of training, never of the test.
+`study.py` takes the better one. Trials of the evaluation are those of training, or episodes of a seed of their own,
+never those of the test.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from memenvs.agents.experiments.statistics import format_mean
-from memenvs.agents.study import Rows, Study, Table, changed, play_trials
+from memenvs.agents.study import Rows, Study, Table
 
-from .study import RATES, at_rate, make_tasks, memories_of, score_of
+from .study import RATES, at_rate, make_tasks, memories_of, play, score_of, smoke
 
 
 def make_tables(rows: Rows) -> list[Table]:
@@ -30,7 +32,7 @@ STUDY = Study(
     configs={
         task: {
             f"{memory}, {rate}": replace(
-                changed(config, {**changes, **at_rate(rate)}),
+                at_rate(config, changes, rate),
                 total_steps=config.total_steps // 2,
                 eval_kwargs=config.validation_kwargs,
             )
@@ -40,6 +42,7 @@ STUDY = Study(
         for task, config in make_tasks().items()
     },
     seeds=(100,),
-    evaluations={"evaluation": lambda played: play_trials(played, played.config.score)},
+    evaluations={"evaluation": partial(play, seed=100)},
     tables=make_tables,
+    smoke=smoke,
 )

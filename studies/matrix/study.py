@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.evaluate import trained_policy
+from memenvs.agents.experiments.prediction_experiment import PredictionExperiment, trained_model
 from memenvs.agents.experiments.statistics import (
     format_mean,
     format_runs,
@@ -19,13 +20,15 @@ from memenvs.agents.experiments.statistics import (
     stratified_interval,
 )
 from memenvs.agents.presets import find_preset
-from memenvs.agents.study import Played, Rows, Study, Table, changed, play_trials, read_rows
+from memenvs.agents.study import Played, Rows, Study, Table, changed, compact, play_trials, read_rows, shorten
 
 #: Weights of each memory, about.
 SIZE = 100_000
 #: Learning rates, of which each memory has the better one in each task; it falls to a tenth.
 RATES = ("0.001", "0.003")
 RATE_ROWS = Path(__file__).with_name("rates.jsonl")
+#: Batches of a task that is learned from answers.
+BATCHES = 2_000
 #: Points of a learning curve.
 POINTS = 25
 #: Task -> its title in tables.
@@ -33,6 +36,7 @@ TITLES = {
     "darkroom-gap": "Darkroom-Gap: return in episode 10",
     "darkroom": "Darkroom: return in episode 10",
     "visual-match-led": "VisualMatch-Led: success, %",
+    "ballet-aba": "Room Ballet ABA: right answers, %",
 }
 #: The memory that others are compared with.
 PEER = "lstm"
@@ -59,7 +63,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 
 def make_tasks() -> dict[str, RunConfig]:
     """Settings of a run in each task, without those of its memory."""
-    demo, visual_match = find_preset("demo-gap"), find_preset("sat-visual-match")
+    demo, visual_match, ballet = map(find_preset, ("demo-gap", "sat-visual-match", "room-ballet"))
     tasks = {}
     for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
         steps = 25 + gap  # of an episode
@@ -81,6 +85,15 @@ def make_tasks() -> dict[str, RunConfig]:
         total_steps=1_024_000,
         eval_steps=sum(phases),
     )
+    # steps 20, 25 and 30 of a visit, in which all dances differ
+    tasks["ballet-aba"] = replace(
+        changed(ballet, {"supervised.batch_size": 32, "supervised.checkpoint_steps": BATCHES // POINTS}),
+        env="memenvs/RoomBallet-ABA-v0",
+        device="cpu",
+        total_steps=BATCHES,
+        eval_trials=2_000,
+        policy={"first": 20, "every": 5, "size": SIZE},
+    )
     return tasks
 
 
@@ -90,16 +103,20 @@ def memories_of(config: RunConfig) -> dict[str, dict[str, Any]]:
     return {memory: changes for memory, changes in MEMORIES.items() if has_trials or "rl2" not in memory}
 
 
-def at_rate(rate: str) -> dict[str, Any]:
-    """Changes of the settings for a learning rate."""
-    return {"ppo.learning_rate": float(rate), "ppo.final_learning_rate": float(rate) / 10}
+def at_rate(config: RunConfig, changes: dict[str, Any], rate: str) -> RunConfig:
+    """Settings with the changes of a memory and a learning rate."""
+    learner = config.kind.name
+    rates = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
+    return changed(config, {**changes, **rates})
 
 
 def score_of(rows: Rows, task: str, method: str) -> np.ndarray:
-    """Score in the last episode of a trial, one per seed; a success in %."""
+    """Score in the last episode of a trial, one per seed; a success or accuracy in %."""
     score = make_tasks()[task].score
-    scores = rows.means(task, method, score) * (100 if score == "success" else 1)
-    return scores[:, -1] if len(scores) else scores
+    if score == "accuracy" and method in SCRIPTED:
+        score = "success"  # of an environment whose actions are answers
+    scores = rows.means(task, method, score) * (1 if score == "return" else 100)
+    return scores if scores.ndim == 1 else scores[:, -1]
 
 
 def best_rate(rates: Rows, task: str, memory: str) -> str:
@@ -112,27 +129,47 @@ def make_configs(rates: Rows) -> dict[str, dict[str, RunConfig]]:
     """Settings of each memory in each task, with its learning rate."""
     return {
         task: {
-            memory: changed(config, {**changes, **at_rate(best_rate(rates, task, memory))})
+            memory: at_rate(config, changes, best_rate(rates, task, memory))
             for memory, changes in memories_of(config).items()
         }
         for task, config in make_tasks().items()
     }
 
 
+def play(played: Played, seed: int = 1) -> dict[str, Any]:
+    """Scores in new trials, or of answers in new episodes."""
+    experiment = played.config.make_experiment()
+    if played.run is None or not isinstance(experiment, PredictionExperiment):
+        score = "success" if played.config.score == "accuracy" else played.config.score
+        return play_trials(played, score, seed=seed)
+    scores = experiment.evaluate(played.run, seed=seed, quiet=played.quiet)
+    return {"agent": compact(scores["agent"], (played.config.score,))}
+
+
+def smoke(config: RunConfig) -> RunConfig:
+    """Shorten a run to a rollout, or to four batches."""
+    if config.kind.name == "ppo":
+        return shorten(config)
+    short = {"total_steps": 4, "eval_trials": 4, "supervised.batch_size": 4, "supervised.validation_episodes": 4}
+    return changed(config, short)
+
+
 def count_weights(played: Played) -> int | None:
     """Weights of the memory alone; None for a scripted policy."""
     if played.run is None:
         return None
-    policy = trained_policy(played.run, 0)
-    return sum(weights.numel() for weights in policy.memory.parameters())
+    predicts = isinstance(played.config.make_experiment(), PredictionExperiment)
+    module = trained_model(played.run).model.reader if predicts else trained_policy(played.run, 0)
+    return sum(weights.numel() for weights in module.memory.parameters())
 
 
 def learning_curve(played: Played) -> list[float] | None:
-    """Mean return in each of `POINTS` equal parts of training; None for a scripted policy."""
+    """Mean return or accuracy in equal parts of training; None for a scripted policy."""
     if played.run is None:
         return None
-    steps, returns = np.array(played.run.metrics()["rollout/ep_rew_mean"]).T
-    part = np.minimum(steps * POINTS // played.config.total_steps, POINTS - 1)
+    metrics = played.run.metrics()
+    steps, returns = np.array(metrics.get("rollout/ep_rew_mean") or metrics["validation/accuracy"]).T
+    part = np.minimum((steps - 1) * POINTS // played.config.total_steps, POINTS - 1)
     return [round(float(returns[part == k].mean()), 3) for k in range(POINTS) if (part == k).any()]
 
 
@@ -232,14 +269,15 @@ def draw_curves(rows: Rows) -> Figure | None:
     """Return along training, a panel for each task: mean over seeds."""
     figure = Figure(figsize=(4 * len(TITLES), 4), layout="constrained")
     for axes, (task, title) in zip(figure.subplots(1, len(TITLES), squeeze=False)[0], TITLES.items(), strict=True):
-        total = make_tasks()[task].total_steps
+        config = make_tasks()[task]
         for number, memory in enumerate(ranked(rows)):
             curves = rows.results(task, memory, "curve")
             if curves:
-                steps = (np.arange(POINTS) + 0.5) * total / POINTS
+                steps = (np.arange(POINTS) + 0.5) * config.total_steps / POINTS
                 style = "-" if number < 10 else "--"  # there are ten colours
                 axes.plot(steps, np.mean(curves, axis=0), style, color=f"C{number % 10}", label=memory)
-        axes.set(title=title.partition(":")[0], xlabel="steps", ylabel="return of training episodes")
+        labels = ("batches", "right answers") if config.score == "accuracy" else ("steps", "return in training")
+        axes.set(title=title.partition(":")[0], xlabel=labels[0], ylabel=labels[1])
     if not figure.axes[0].lines:
         return None
     figure.legend(*figure.axes[0].get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right")
@@ -251,10 +289,11 @@ STUDY = Study(
     configs=make_configs(read_rows(RATE_ROWS)),
     scripted=SCRIPTED,
     evaluations={
-        "evaluation": lambda played: play_trials(played, played.config.score),
+        "evaluation": play,
         "weights": count_weights,
         "curve": learning_curve,
     },
     tables=make_tables,
     figures={"matrix": draw, "matrix_curves": draw_curves},
+    smoke=smoke,
 )

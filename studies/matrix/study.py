@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.evaluate import trained_policy
-from memenvs.agents.experiments.prediction_experiment import PredictionExperiment, trained_model
+from memenvs.agents.experiments.prediction_experiment import trained_model
+from memenvs.agents.experiments.progress import count_weights
 from memenvs.agents.experiments.statistics import (
     format_mean,
     format_runs,
@@ -112,9 +113,9 @@ def at_rate(config: RunConfig, changes: dict[str, Any], rate: str) -> RunConfig:
 
 def score_of(rows: Rows, task: str, method: str) -> np.ndarray:
     """Score in the last episode of a trial, one per seed; a success or accuracy in %."""
-    score = make_tasks()[task].score
-    if score == "accuracy" and method in SCRIPTED:
-        score = "success"  # of an environment whose actions are answers
+    config = make_tasks()[task]
+    is_success = method in SCRIPTED and not config.kind.acts  # of an environment whose actions are answers
+    score = "success" if is_success else config.score
     scores = rows.means(task, method, score) * (1 if score == "return" else 100)
     return scores if scores.ndim == 1 else scores[:, -1]
 
@@ -138,29 +139,27 @@ def make_configs(rates: Rows) -> dict[str, dict[str, RunConfig]]:
 
 def play(played: Played, seed: int = 1) -> dict[str, Any]:
     """Scores in new trials, or of answers in new episodes."""
-    experiment = played.config.make_experiment()
-    if played.run is None or not isinstance(experiment, PredictionExperiment):
-        score = "success" if played.config.score == "accuracy" else played.config.score
-        return play_trials(played, score, seed=seed)
-    scores = experiment.evaluate(played.run, seed=seed, quiet=played.quiet)
-    return {"agent": compact(scores["agent"], (played.config.score,))}
+    config = played.config
+    if played.run is None or config.kind.acts:
+        return play_trials(played, config.score if config.kind.acts else "success", seed=seed)
+    scores = config.make_experiment().evaluate(played.run, seed=seed, quiet=played.quiet)
+    return {"agent": compact(scores["agent"], (config.score,))}
 
 
 def smoke(config: RunConfig) -> RunConfig:
     """Shorten a run to a rollout, or to four batches."""
-    if config.kind.name == "ppo":
+    if config.kind.acts:
         return shorten(config)
     short = {"total_steps": 4, "eval_trials": 4, "supervised.batch_size": 4, "supervised.validation_episodes": 4}
     return changed(config, short)
 
 
-def count_weights(played: Played) -> int | None:
+def memory_weights(played: Played) -> int | None:
     """Weights of the memory alone; None for a scripted policy."""
     if played.run is None:
         return None
-    predicts = isinstance(played.config.make_experiment(), PredictionExperiment)
-    module = trained_model(played.run).model.reader if predicts else trained_policy(played.run, 0)
-    return sum(weights.numel() for weights in module.memory.parameters())
+    network = trained_policy(played.run, 0) if played.config.kind.acts else trained_model(played.run)
+    return count_weights(network)["memory"]
 
 
 def learning_curve(played: Played) -> list[float] | None:
@@ -276,7 +275,7 @@ def draw_curves(rows: Rows) -> Figure | None:
                 steps = (np.arange(POINTS) + 0.5) * config.total_steps / POINTS
                 style = "-" if number < 10 else "--"  # there are ten colours
                 axes.plot(steps, np.mean(curves, axis=0), style, color=f"C{number % 10}", label=memory)
-        labels = ("batches", "right answers") if config.score == "accuracy" else ("steps", "return in training")
+        labels = ("steps", "return in training") if config.kind.acts else ("batches", "right answers")
         axes.set(title=title.partition(":")[0], xlabel=labels[0], ylabel=labels[1])
     if not figure.axes[0].lines:
         return None
@@ -290,7 +289,7 @@ STUDY = Study(
     scripted=SCRIPTED,
     evaluations={
         "evaluation": play,
-        "weights": count_weights,
+        "weights": memory_weights,
         "curve": learning_curve,
     },
     tables=make_tables,

@@ -8,6 +8,7 @@ import pytest
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.experiments.prediction_experiment import make_run_model
+from memenvs.agents.experiments.progress import count_weights
 from memenvs.agents.study import Rows, Study, find_studies, load_study, read_rows
 from memenvs.registry import find_environment
 
@@ -41,14 +42,13 @@ def test_memories_have_about_as_many_weights(study):
     for task, configs in study.configs.items():
         counts = {}
         for method, config in configs.items():
-            if config.score == "accuracy":
-                memory = make_run_model(config, config.env_kwargs).model.reader.memory
-            else:
+            if config.kind.acts:
                 env = make_vec_env(config.env, 1, seed=0, **config.env_kwargs)
-                model = PartialUpdatePPO("MemoryPolicy", env, config.learner, policy_kwargs=config.policy, seed=0)
-                memory = model.policy.memory
+                network = PartialUpdatePPO("MemoryPolicy", env, config.learner, policy_kwargs=config.policy).policy
                 env.close()
-            counts[method] = sum(weights.numel() for weights in memory.parameters())
+            else:
+                network = make_run_model(config)
+            counts[method] = count_weights(network)["memory"]
         assert counts.pop("none") == 0
         assert max(counts.values()) < 2 * min(counts.values()), (task, counts)
 

@@ -20,8 +20,8 @@ def make_tables(rows: Rows) -> list[Table]:
     """Score of each learning rate."""
     lines = [
         [task, memory, *(format_mean(score_of(rows, task, f"{memory}, {rate}")) for rate in RATES)]
-        for task, config in make_tasks().items()
-        for memory in memories_of(config)
+        for task in make_tasks()
+        for memory in memories_of(task)
     ]
     return [Table("Score after half of the steps", ["task", "memory", *RATES], lines)]
 
@@ -31,11 +31,11 @@ STUDY = Study(
     configs={
         task: {
             f"{memory}, {rate}": replace(
-                at_rate(config, changes, rate),
+                at_rate(config, memory, rate),
                 total_steps=config.total_steps // 2,
                 eval_kwargs=config.validation_kwargs,
             )
-            for memory, changes in memories_of(config).items()
+            for memory in memories_of(task)
             for rate in RATES
         }
         for task, config in make_tasks().items()

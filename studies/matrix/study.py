@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,9 @@ TITLES = {
     "darkroom": "Darkroom: return in episode 10",
     "visual-match-led": "VisualMatch-Led: success, %",
     "ballet-aba": "Room Ballet ABA: right answers, %",
+    "ballet-mvfo": "Room Ballet MVFO: right answers, %",
+    "two-rooms-led": "TwoRooms-Led: success, %",
+    "colour-recall": "ColorRecall: right answers, %",
 }
 #: The memory that others are compared with.
 PEER = "lstm"
@@ -59,7 +63,12 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "ppo.bootstrap_truncated": False,
         "ppo.shuffle_episodes": False,
     },
+    **{memory: {"policy.memory": memory} for memory in ("sat-fifo", "sat-pm")},
 }  # fmt: skip
+#: Tasks whose observations have places.
+PLACES = ("visual-match-led", "two-rooms-led", "ballet-aba", "ballet-mvfo", "colour-recall")
+#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT places.
+TASKS_OF = {"lstm, rl2": ("darkroom-gap", "darkroom"), "sat-fifo": PLACES, "sat-pm": PLACES}
 
 
 def make_tasks() -> dict[str, RunConfig]:
@@ -95,20 +104,47 @@ def make_tasks() -> dict[str, RunConfig]:
         eval_trials=2_000,
         policy={"first": 20, "every": 5, "size": SIZE},
     )
+    tasks["ballet-mvfo"] = replace(tasks["ballet-aba"], env="memenvs/RoomBallet-MVFO-v0")
+    phases = [4, 24, 16]
+    settings = {"ppo.n_steps": sum(phases), "policy.features_extractor_kwargs": {"image_dim": 64}, "ppo.ent_coef": 0.05}
+    tasks["two-rooms-led"] = replace(
+        changed(tasks["visual-match-led"], settings),
+        env="memenvs/TwoRooms-Led-v0",
+        env_kwargs={"image_size": [12, 20], "phases": phases, "place": True},
+        total_steps=450_560,
+        eval_steps=sum(phases),
+    )
+    pictures = find_preset("sat-pictures")
+    tasks["colour-recall"] = replace(
+        changed(pictures, {"supervised.checkpoint_steps": BATCHES // POINTS}),
+        env="memenvs/ColorRecall-v0",
+        env_kwargs={"steps": [50, 50], "capacity": 50, "square_size": 32},
+        device="cpu",
+        total_steps=BATCHES,
+        policy={"convolutions": "fixed", "size": SIZE},
+        score="accuracy",
+    )
     return tasks
 
 
-def memories_of(config: RunConfig) -> dict[str, dict[str, Any]]:
-    """Memories that a task is learned with; RL2 needs trials of several episodes."""
-    has_trials = "trial_episodes" in config.env_kwargs
-    return {memory: changes for memory, changes in MEMORIES.items() if has_trials or "rl2" not in memory}
+def tasks_of(memory: str) -> Iterable[str]:
+    """Tasks that a memory is trained in."""
+    return TASKS_OF.get(memory, TITLES)
 
 
-def at_rate(config: RunConfig, changes: dict[str, Any], rate: str) -> RunConfig:
-    """Settings with the changes of a memory and a learning rate."""
+def memories_of(task: str) -> list[str]:
+    """Memories that are trained in a task."""
+    return [memory for memory in MEMORIES if task in tasks_of(memory)]
+
+
+def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
+    """Settings of a task with a memory and a learning rate."""
     learner = config.kind.name
     rates = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
-    return changed(config, {**changes, **rates})
+    changes = {**MEMORIES[memory], **rates}
+    if memory in ("sat-fifo", "sat-pm") and config.kind.acts:  # half of the stay, as the tasks of answers have it
+        changes["policy.memory_kwargs"] = {"capacity": config.env_kwargs["phases"][1] // 2}
+    return changed(config, changes)
 
 
 def score_of(rows: Rows, task: str, method: str) -> np.ndarray:
@@ -129,10 +165,7 @@ def best_rate(rates: Rows, task: str, memory: str) -> str:
 def make_configs(rates: Rows) -> dict[str, dict[str, RunConfig]]:
     """Settings of each memory in each task, with its learning rate."""
     return {
-        task: {
-            memory: at_rate(config, changes, best_rate(rates, task, memory))
-            for memory, changes in memories_of(config).items()
-        }
+        task: {memory: at_rate(config, memory, best_rate(rates, task, memory)) for memory in memories_of(task)}
         for task, config in make_tasks().items()
     }
 
@@ -177,11 +210,6 @@ def shares_of(rows: Rows, task: str, method: str) -> np.ndarray:
     low, high = (score_of(rows, task, rule) for rule in ("memoryless", "ideal"))
     scores = score_of(rows, task, method)
     return (scores - low) / (high - low) if len(low) and len(high) else scores[:0]
-
-
-def tasks_of(memory: str) -> list[str]:
-    """Tasks that a memory is trained in."""
-    return [task for task, config in make_tasks().items() if memory in memories_of(config)]
 
 
 def ranked(rows: Rows) -> list[str]:
@@ -252,13 +280,13 @@ def draw(rows: Rows) -> Figure | None:
         return None
     samples = [[shares_of(rows, task, memory) for task in TITLES] for memory in memories]
     shares = np.array([[sample.mean() if len(sample) else np.nan for sample in line] for line in samples])
-    figure = Figure(figsize=(2.5 + 1.5 * len(TITLES), 1 + 0.35 * len(memories)), layout="constrained")
+    figure = Figure(figsize=(2.5 + len(TITLES), 1.6 + 0.35 * len(memories)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(shares, vmin=0, vmax=1, aspect="auto", cmap="viridis")
     for (row, column), share in np.ndenumerate(shares):
         if np.isfinite(share):
             axes.text(column, row, f"{share:.2f}", ha="center", va="center", color="w" if share < 0.6 else "k")
-    axes.set_xticks(range(len(TITLES)), list(TITLES))
+    axes.set_xticks(range(len(TITLES)), list(TITLES), rotation=30, ha="right")
     axes.set_yticks(range(len(memories)), memories)
     figure.colorbar(image, label="0 no memory, 1 perfect memory")
     return figure
@@ -266,8 +294,10 @@ def draw(rows: Rows) -> Figure | None:
 
 def draw_curves(rows: Rows) -> Figure | None:
     """Return along training, a panel for each task: mean over seeds."""
-    figure = Figure(figsize=(4 * len(TITLES), 4), layout="constrained")
-    for axes, (task, title) in zip(figure.subplots(1, len(TITLES), squeeze=False)[0], TITLES.items(), strict=True):
+    columns = (len(TITLES) + 1) // 2
+    figure = Figure(figsize=(4 * columns, 7), layout="constrained")
+    panels = figure.subplots(2, columns).flat
+    for (task, title), axes in zip(TITLES.items(), panels, strict=False):
         config = make_tasks()[task]
         for number, memory in enumerate(ranked(rows)):
             curves = rows.results(task, memory, "curve")
@@ -277,9 +307,12 @@ def draw_curves(rows: Rows) -> Figure | None:
                 axes.plot(steps, np.mean(curves, axis=0), style, color=f"C{number % 10}", label=memory)
         labels = ("steps", "return in training") if config.kind.acts else ("batches", "right answers")
         axes.set(title=title.partition(":")[0], xlabel=labels[0], ylabel=labels[1])
-    if not figure.axes[0].lines:
+    for axes in panels:  # without a task
+        axes.set_axis_off()
+    lines = {line.get_label(): line for axes in figure.axes for line in axes.lines}
+    if not lines:
         return None
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right")
+    figure.legend(lines.values(), lines.keys(), frameon=False, fontsize="small", loc="outside right")
     return figure
 
 

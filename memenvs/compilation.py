@@ -16,8 +16,6 @@ CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 
 #: Seconds between two messages while functions are compiled.
 MESSAGE_SECONDS = 10.0
-#: Characters of the bar in a notebook.
-BAR_WIDTH = 24
 
 _FIRST_MESSAGE = (
     "memenvs: compiling (once; about a minute for environments in homes, seconds for others; "
@@ -86,21 +84,8 @@ def _can_write(folder: Path) -> bool:
     return True
 
 
-def _is_notebook() -> bool:
-    """Return True if a notebook shows standard error, which can then write its last line again."""
-    return type(sys.stderr).__module__.startswith("ipykernel.")
-
-
-def _count_functions() -> int:
-    """Count the compiled functions of `memenvs` in all imported modules; nearly all of them are used."""
-    from numba.core.dispatcher import Dispatcher
-
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith("memenvs.")]
-    return len({id(value) for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)})
-
-
 class CompilationLog:
-    """Messages on standard error while `memenvs` is compiled: lines, or in a notebook a bar.
+    """Messages on standard error while `memenvs` is compiled.
 
     Attributes:
         num_functions: Functions whose compilation has begun so far, those that they call among them.
@@ -152,12 +137,7 @@ class CompilationLog:
             self._depth -= 1
             if self._depth == 0:
                 self._seconds = seconds
-        if _is_notebook():
-            total = max(_count_functions(), self.num_functions)
-            bar = ("#" * (BAR_WIDTH * self.num_functions // total)).ljust(BAR_WIDTH, ".")
-            message = f"\r[{bar}] {self.num_functions} of at most {total} functions, {seconds:.0f} s"
-            print(message, end="", file=sys.stderr, flush=True)
-        elif seconds - self._reported >= MESSAGE_SECONDS:
+        if seconds - self._reported >= MESSAGE_SECONDS:
             self._reported = seconds
             message = f"memenvs: compiling, {seconds:.0f} s, {self.num_functions} functions so far"
             print(message, file=sys.stderr, flush=True)

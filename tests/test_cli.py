@@ -111,7 +111,6 @@ def test_list_of_one_id(capsys):
     )
     assert "must be a task of memenvs, got CartPole-v1" in refuse(capsys, "list", "CartPole-v1")
     assert "argument ID: unknown id 'Darkrom-v0'; did you mean" in refuse(capsys, "list", "Darkrom-v0")
-    assert "--markdown: not allowed with argument ID" in refuse(capsys, "list", "Darkroom-v0", "--markdown")
 
 
 def test_rollout_of_the_oracle(capsys):
@@ -434,7 +433,6 @@ def test_wrong_arguments(capsys):
         ((), ("COMMAND", "see memenvs --help")),
         (("fly",), ("argument COMMAND", "'fly'", "'rollout'")),
         (("list", "--jsno"), ("--jsno",)),
-        (("list", "--json", "--markdown"), ("argument --markdown", "--json")),
         (("rollout",), ("ID", "see memenvs rollout --help")),
         (
             ("rollout", "VLN-R2R-v0", "--env_kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),

@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +10,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import nbformat.v4
 import numba
 import pytest
-from nbclient import NotebookClient
 
 import memenvs
 from memenvs import compilation
@@ -116,24 +113,6 @@ def test_a_cold_cache_is_announced_and_a_warm_one_is_not(tmp_path: Path) -> None
     assert cold.stderr.count("memenvs: compiling (once") == 1
     assert warm.stderr == ""
     assert cold.stdout == warm.stdout
-
-
-@pytest.mark.programs
-def test_a_notebook_shows_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    code = 'import gymnasium, memenvs\ngymnasium.make("memenvs/RoomBallet-Next-v0").reset(seed=0)\n'
-    code += "memenvs.compilation.COMPILATION.num_functions"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
-    *streams, result = notebook.cells[0].outputs
-    first, *bars = "".join(output.text for output in streams if output.name == "stderr").split("\r")
-    assert first.count("\n") == 1 and first.startswith("memenvs: compiling (once")
-    drawn = [re.fullmatch(r"\[(#*)(\.*)\] (\d+) of at most (\d+) functions, \d+ s", bar) for bar in bars]
-    done, total = ([int(bar[group]) for bar in drawn] for group in (3, 4))
-    assert {len(bar[1] + bar[2]) for bar in drawn} == {compilation.BAR_WIDTH}
-    assert done == sorted(done) and done[-1] == int(result.data["text/plain"]) <= total[-1]
-    # 10 of 16: the count of functions is not far from those that are compiled
-    assert set(total) == {total[-1]} and len(drawn[-1][1]) > compilation.BAR_WIDTH / 2
 
 
 @pytest.mark.programs

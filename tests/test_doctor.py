@@ -46,12 +46,12 @@ def test_data_folders(capsys, tmp_path, monkeypatch):
     (tmp_path / "vln").mkdir()
     (tmp_path / "vln" / "R2R_train.json.gz").touch()
     put_side_files(tmp_path / "vln")
-    status, text = call(capsys, "vln", "procthor", "threads", "--json")
+    status, text = call(capsys, "vln", "procthor", "--json")
     assert status == 0
     document = json.loads(text)
     assert document["works"] is True
-    assert [part["name"] for part in document["parts"]] == ["threads", "procthor", "vln"]
-    assert document["parts"][2]["detail"] == f"{tmp_path / 'vln'} with R2R_train"
+    assert [part["name"] for part in document["parts"]] == ["procthor", "vln"]
+    assert document["parts"][1]["detail"] == f"{tmp_path / 'vln'} with R2R_train"
 
 
 def test_status_without_names_is_that_of_what_everything_needs(capsys, monkeypatch):

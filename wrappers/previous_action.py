@@ -21,33 +21,26 @@ class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
     | action space | `previous_action` | none |
     |---|---|---|
     | `Discrete(n)` | int64 (), `Discrete(n + 1)`: 1 + the action, counted from 0 | 0 |
-    | `Discrete(n)`, `one_hot` | float32 (n,) | zeros |
     | `Box` | the action itself, same dtype and shape | zeros |
 
     Args:
         env: Any Gymnasium environment with one of these action spaces.
-        one_hot: True for a discrete action as a one-hot vector.
 
     Raises:
         TypeError: The action space is of another kind.
-        ValueError: `one_hot` for actions that are not discrete.
     """
 
-    def __init__(self, env: gym.Env, *, one_hot: bool = False) -> None:
-        RecordConstructorArgs.__init__(self, one_hot=one_hot)
+    def __init__(self, env: gym.Env) -> None:
+        RecordConstructorArgs.__init__(self)
         actions = env.action_space
         space: gym.Space
         if isinstance(actions, gym.spaces.Discrete):
-            n = int(actions.n)
-            space = gym.spaces.Box(0.0, 1.0, (n,), np.float32) if one_hot else gym.spaces.Discrete(n + 1)
+            space = gym.spaces.Discrete(int(actions.n) + 1)
         elif isinstance(actions, gym.spaces.Box):
-            if one_hot:
-                raise ValueError(f"one_hot must be False for actions of {actions}, got {one_hot}")
             space = gym.spaces.Box(np.minimum(actions.low, 0), np.maximum(actions.high, 0), dtype=actions.dtype.type)
         else:
             raise TypeError(f"the action space must be Discrete or Box, got {actions}")
         super().__init__(env, "previous_action", space)
-        self._one_hot = one_hot
         inner = env.observation_space
         self._has_phase = isinstance(inner, gym.spaces.Dict) and isinstance(inner.get(PHASE), gym.spaces.Discrete)
         self._is_ignored = False  # whether the environment ignores the next action
@@ -79,7 +72,4 @@ class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
             return np.zeros(space.shape, space.dtype) if action is None else np.array(action, space.dtype)
         if not isinstance(space, gym.spaces.Discrete):
             raise TypeError(f"the action space must be Discrete or Box, got {space}")
-        number = 0 if action is None else 1 + int(action) - int(space.start)
-        if not self._one_hot:
-            return np.int64(number)
-        return np.eye(int(space.n) + 1, dtype=np.float32)[number, 1:]
+        return np.int64(0 if action is None else 1 + int(action) - int(space.start))

@@ -26,13 +26,12 @@ from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.finite import check_finite
 from memenvs.agents.algorithms.saving import SavableAlgorithm
-from memenvs.agents.algorithms.sb3_settings import LEARNER_SETTINGS, POLICY_SETTINGS, check_no_schedule, unknown_setting
 from memenvs.agents.devices import torch_device
 from memenvs.agents.memory import State
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import check_observation_space, encoder_fingerprint, vocabulary_fingerprint
-from memenvs.checks import plain
+from memenvs.checks import choices_for, plain
 
 MAX_ACTION_NUMBERS = 512
 """Most numbers of a `Box` action; those of the picture tasks of `memenvs` have 768 at least."""
@@ -92,8 +91,9 @@ class MemoryAlgorithm(SavableAlgorithm):
         settings = [field.name for field in fields(self.config_type)]
         for name in overrides:
             if name not in settings:
-                raise TypeError(unknown_setting(name, settings, LEARNER_SETTINGS))
-            check_no_schedule(name, overrides[name], settings)
+                raise TypeError(f"unknown setting {name!r}; {choices_for(name, settings)}")
+            if callable(overrides[name]):  # a schedule of Stable-Baselines3
+                raise TypeError(f"{name} must be a number, as a checkpoint holds no functions, got {overrides[name]!r}")
         if config is not None and not issubclass(type(config), self.config_type):
             raise TypeError(
                 f"config must be a {self.config_type.__name__} or None, got {config!r}; single settings go by name"
@@ -174,7 +174,9 @@ class MemoryAlgorithm(SavableAlgorithm):
         settings = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
         for name in self.policy_kwargs:
             if name not in settings and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-                raise TypeError(unknown_setting(name, settings, POLICY_SETTINGS, f" of {self.policy_class.__name__}"))
+                raise TypeError(
+                    f"unknown setting {name!r} of {self.policy_class.__name__}; {choices_for(name, settings)}"
+                )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             policy: ActingPolicy = self.policy_class(

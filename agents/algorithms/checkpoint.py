@@ -32,7 +32,6 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from memenvs.agents.algorithms import archive
-from memenvs.agents.algorithms.checkpoint_json import CONFIG_KEYS, STATE_KEYS, check_config, check_state
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.checks import is_int
@@ -40,6 +39,16 @@ from memenvs.checks import is_int
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
 POLICY_ONLY = MEMBERS[:3]
 """Members of a policy-only file, see `drop_training_state`."""
+CONFIG_KEYS = ("algorithm", "config", "policy_kwargs", "observation_space", "action_space", "n_envs")
+STATE_KEYS = (
+    "num_timesteps",
+    "n_updates",
+    "seed",
+    "resets_with_episode",
+    "recent_episodes",
+    "recent_successes",
+    "trials",
+)
 LEARNER, MODEL = "learner.safetensors", "model.safetensors"
 
 
@@ -90,15 +99,12 @@ class Checkpoint:
         members = _read_members(path)
         config = archive.parse_json(path, members, "config.json", CONFIG_KEYS)
         config.setdefault("processes", 1)  # files of early versions have no number
-        check_config(path, config)
         ranks = range(1 if config.get("policy_only") else config["processes"])
 
         def tensors(name: str) -> dict[str, Tensor]:
             return load_tensors(members[name]) if name in members else {}
 
         states = [archive.parse_json(path, members, _state_member(rank), STATE_KEYS) for rank in ranks]
-        for rank, state in enumerate(states):
-            check_state(path, _state_member(rank), state)
         try:
             return cls(
                 config=config,

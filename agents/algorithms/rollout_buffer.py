@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
-from numba import njit
 from torch import Tensor
 
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
@@ -329,7 +328,6 @@ class TrialRolloutBuffer:
         self.shuffled = True
 
 
-@njit(cache=True)
 def generalized_advantages(
     rewards: np.ndarray,
     values: np.ndarray,
@@ -337,7 +335,7 @@ def generalized_advantages(
     last_values: np.ndarray,
     gamma: float,
     gae_lambda: float,
-) -> np.ndarray:  # pragma: no cover  (compiled)
+) -> np.ndarray:
     """Compute generalised advantages.
 
     A_t = r_t + gamma m_t V_{t+1} - V_t + gamma lambda m_t A_{t+1},
@@ -357,15 +355,13 @@ def generalized_advantages(
     Source:
         Schulman et al., 2016, equation 16, as a recursion from the last step to the first.
     """
-    n, steps = rewards.shape
-    out = np.zeros((n, steps), np.float32)
-    for i in range(n):
-        advantage = 0.0
-        next_value = float(last_values[i])
-        for t in range(steps - 1, -1, -1):
-            mask = 0.0 if next_start[i, t] else 1.0
-            delta = rewards[i, t] + gamma * next_value * mask - values[i, t]
-            advantage = delta + gamma * gae_lambda * mask * advantage
-            out[i, t] = advantage
-            next_value = values[i, t]
+    rewards, values = rewards.astype(np.float64), values.astype(np.float64)
+    mask = np.where(next_start, 0.0, 1.0)
+    out = np.zeros(rewards.shape, np.float32)
+    advantage, next_value = np.zeros(len(rewards)), last_values.astype(np.float64)
+    for t in range(rewards.shape[1] - 1, -1, -1):
+        delta = rewards[:, t] + gamma * next_value * mask[:, t] - values[:, t]
+        advantage = delta + gamma * gae_lambda * mask[:, t] * advantage
+        out[:, t] = advantage
+        next_value = values[:, t]
     return out

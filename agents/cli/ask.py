@@ -21,11 +21,10 @@ model MODEL?: folder of a run of the preset episodic-qa, or a checkpoint of one 
 --life K=2: number of the life, any
 --episodes N=3: its episodes
 --question TEXT*: a question; may be given several times. Without it, questions are the lines of standard input, or are
-    typed, and lines may also be the words that `help` lists, but with --json
+    typed, until Ctrl-D
 --gold: show the answer by what happened too
 
-In a conversation, `help` lists what else can be typed: gold, life, examples, grammar. Example:
-memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold
+Example: memenvs ask --life 7 --question "what did you grasp today at about 03 PM?" --gold
 """
 
 ANSWERER = Path(__file__).parents[1] / "papers" / "emv" / "episodic-qa.zip"
@@ -34,21 +33,11 @@ EXAMPLES = 5
 """Questions that are shown as examples."""
 MOST_FRAMES = 3
 """Key frames that are named for each answer."""
-COMMANDS = {
-    "gold": "the answer by what happened, for the last question",
-    "life": "what happened: the episodes and their dates",
-    "life N [EPISODES]": "go to another life",
-    "examples": "other questions about this life",
-    "grammar": "every form of question",
-    "help": "this list",
-    "quit": "end, as Ctrl-D does",
-}
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Answer questions of `--question`, of standard input, or of a conversation."""
     check_model(arguments)
-    arguments.example = 0
     is_typed = not arguments.question and sys.stdin.isatty()
     if is_typed and arguments.json:
         raise UserError("--json needs --question, or questions on standard input")
@@ -105,50 +94,28 @@ def _typed() -> Iterator[str]:
         import_module("readline")  # lines can be edited, and earlier ones called up
     with suppress(EOFError):
         while True:
-            yield input("> ").strip()
+            if text := input("> ").strip():
+                yield text
     print()
 
 
 def _converse(
     conversation: Conversation, arguments: argparse.Namespace, lines: Iterable[str], *, is_echoed: bool
 ) -> list[str | None]:
-    """Answer lines, which are questions or `COMMANDS`; return for each question why it has no answer, or None."""
-    last: Reply | None = None
+    """Answer questions; return for each why it has no answer, or None."""
     errors: list[str | None] = []
     for text in lines:
         if is_echoed:
             print(text)
-        word, *rest = text.lower().split() or [""]
-        if not word:
+        try:
+            reply = conversation.ask(text)
+        except ValueError as error:
+            errors.append(str(error))
+            _print_error(conversation, error)
             continue
-        if text.lower() in ("quit", "exit"):
-            break
-        if word == "life" and rest:
-            changed = _other_life(conversation, arguments, rest)
-            last, conversation = (None, changed) if changed else (last, conversation)
-        elif text.lower() == "gold":
-            gold = f"{last.gold}  (the answer is {last.category})" if last else "There was no question yet."
-            print(gold)
-        elif text.lower() == "life":
-            for number, episode in enumerate(conversation.describe()["episodes"], 1):
-                print(f"  {number:3}  {episode['start']}  {episode['goals']}")
-        elif text.lower() == "examples":
-            arguments.example += EXAMPLES
-            _print_examples(conversation, arguments.example)
-        elif text.lower() == "grammar":
-            _print_grammar()
-        elif text.lower() in ("help", "?"):
-            print("\n".join(f"  {name:18} {about}" for name, about in COMMANDS.items()))
-        else:
-            try:
-                last = conversation.ask(text)
-            except ValueError as error:
-                errors.append(str(error))
-                _print_error(conversation, error)
-                continue
-            errors.append(None)
-            print(last.answer)
-            _print_details(conversation, last, arguments.gold)
+        errors.append(None)
+        print(reply.answer)
+        _print_details(conversation, reply, arguments.gold)
     return errors
 
 
@@ -158,26 +125,9 @@ def _print_error(conversation: Conversation, error: ValueError) -> None:
     words = getattr(error, "words", ())
     is_of_time = isinstance(error, FutureTimeError) or error.__cause__ is not None
     if words:
-        print(f"I do not know: {', '.join(words)}. `examples` and `grammar` show what I know.")
+        print(f"I do not know: {', '.join(words)}.")
     else:
         print(f"{error}{f'; this life is {conversation.dates}' * is_of_time}")
-
-
-def _other_life(conversation: Conversation, arguments: argparse.Namespace, rest: list[str]) -> Conversation | None:
-    """Go to another life; None, with a message, if the numbers are wrong."""
-    numbers = [int(word) if word.isdecimal() else -1 for word in rest]
-    if len(numbers) > 2 or min(numbers) < 0:
-        print("life N [EPISODES]: one or two whole numbers, such as life 7 or life 7 5")
-        return None
-    try:
-        changed = type(conversation)(conversation.model, *[*numbers, arguments.episodes][:2])
-    except ValueError as error:
-        print(error)
-        return None
-    arguments.life, arguments.episodes, arguments.example = numbers[0], len(changed.history), 0
-    _print_life(changed, arguments)
-    _print_hints(changed, arguments)
-    return changed
 
 
 def _print_life(conversation: Conversation, arguments: argparse.Namespace) -> None:
@@ -194,25 +144,12 @@ def _print_hints(conversation: Conversation, arguments: argparse.Namespace) -> N
         f"{_describe(arguments)} has read the key frames once, into its memory ({memory}), and knows nothing else.\n"
         "Type a question, such as:"
     )
-    _print_examples(conversation, arguments.example)
-    print("Or: gold, life, examples, grammar, help, quit.")
+    for text in conversation.examples(EXAMPLES):
+        print(f"  {text}")
 
 
 def _describe(arguments: argparse.Namespace) -> str:
     return "The model of the package" if arguments.model == ANSWERER else f"The model {arguments.model}"
-
-
-def _print_examples(conversation: Conversation, start: int) -> None:
-    for text in conversation.examples(EXAMPLES, start):
-        print(f"  {text}")
-
-
-def _print_grammar() -> None:
-    from memenvs.agents.papers.emv.conversation import grammar_forms
-
-    print("{time} is such as: yesterday at 10:36, three days ago, on June 4 at 02 PM, in the last two hours")
-    for family, wording in grammar_forms():
-        print(f"  {wording}  ({len(family.wordings)} wordings)")
 
 
 def _print_details(conversation: Conversation, reply: Reply, gold: bool) -> None:

@@ -12,9 +12,6 @@ from memenvs.agents.experiments.config import read_config
 ARGUMENTS = """
 folders RUN+: folders of runs of one task; their agents play the same episodes
 --episodes N=20: episodes that each policy plays
---maps K=4: episodes that are drawn
---metric NAME: metric by step (default: the preset's score)
---policies POLICY+: some of agent (of each run), random, oracle (default: all)
 --seed K=1: seed of the episodes
 --out OUT_FOLDER: folder of paths.html and its files (default: the run's); needed with several runs
 """
@@ -27,16 +24,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     check_out(arguments)
 
     from memenvs.agents.experiments.directory import RunDirectory
-    from memenvs.agents.experiments.paths import POLICIES, compare_paths
+    from memenvs.agents.experiments.paths import compare_paths
 
     with ExitStack() as opened:
         result = compare_paths(
             [opened.enter_context(RunDirectory(folder)) for folder in arguments.folders],
             arguments.out or arguments.folders[0],
             episodes=arguments.episodes,
-            maps=arguments.maps,
-            metric=arguments.metric,
-            policies=arguments.policies or POLICIES,
             seed=arguments.seed,
             quiet=arguments.json,
         )

@@ -21,7 +21,6 @@ from memenvs.agents.experiments.play import (
     trial_options,
 )
 from memenvs.agents.experiments.report import Report, figure_png, image_png, step_figure
-from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int, choices_for
 from memenvs.files import write_file
@@ -30,6 +29,8 @@ from memenvs.progress import Progress, no_progress, part_of, progress_bar
 from memenvs.task import metric_values
 
 POLICIES = ("agent", "random", "oracle")
+MAPS = 4
+"""Episodes that are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +167,6 @@ def compare_paths(
     folder: Path,
     *,
     episodes: int = 20,
-    maps: int = 4,
-    metric: str | None = None,
-    policies: Sequence[str] = POLICIES,
     seed: int = 1,
     quiet: bool = False,
 ) -> dict[str, Any]:
@@ -177,14 +175,10 @@ def compare_paths(
     Maps are called `path_1_agent.png` and so on.
 
     Args:
-        runs: Folders, one or more of the same task; they need a checkpoint only where agents play. Episodes, random and
-            oracle are those of the first. The agent of a single run is called "agent", those of several by their
-            folders.
+        runs: Folders, one or more of the same task, with checkpoints. Episodes, metric (`score`), random and oracle are
+            those of the first. The agent of a single run is called "agent", those of several by their folders.
         folder: Folder to write to.
         episodes: Number of episodes, the same for each policy; >= 1.
-        maps: Number of episodes to draw; >= 0.
-        metric: Metric to show by step; None for the first run's `score`.
-        policies: Some of `POLICIES`, each once.
         seed: Seed of the evaluation environments and of the actions drawn.
         quiet: Show no progress bar.
 
@@ -198,24 +192,22 @@ def compare_paths(
         - `files`: Paths of all files.
 
     Raises:
-        FileNotFoundError: The agent is to play and a run has no checkpoint.
-        ValueError: A name is unknown or a number out of range. The environment is none of this project. Folders of runs
-            have the same name. A run is evaluated in other episodes than the first. There are several runs, but no
-            agent is to play.
+        FileNotFoundError: A run has no checkpoint.
+        ValueError: A number is out of range. The environment is none of this project. Folders of runs have the same
+            name. A run is evaluated in other episodes than the first.
 
     Source:
         Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to
         10 (paths).
     """
     check_int("episodes", episodes)
-    check_int("maps", maps, 0)
-    maps = min(maps, episodes)
-    names = _check_players(runs, policies)
-    metric = runs[0].config.score if metric is None else metric
+    maps = min(MAPS, episodes)
+    names = _agent_names(runs)
+    metric = runs[0].config.score
     copies = min(runs[0].config.eval_envs, episodes)  # as in `evaluate`: their number decides which episodes come
     players = [
         (label, policy, run)
-        for policy in policies
+        for policy in POLICIES
         for label, run in (zip(names, runs, strict=True) if policy == "agent" else [(policy, runs[0])])
     ]
     paths = {}
@@ -246,15 +238,8 @@ def compare_paths(
     return result
 
 
-def _check_players(runs: Sequence[RunDirectory], policies: Sequence[str]) -> list[str]:
-    """Names of the agents of runs; a ValueError if these or the policies cannot be compared."""
-    for name in policies:
-        if name not in POLICIES:
-            raise ValueError(f"unknown policy {name!r}; {choices_for(name, POLICIES)}")
-    if not policies or len(set(policies)) < len(policies):
-        raise ValueError(f"policies must be some of {list(POLICIES)}, each once, got {list(policies)}")
-    if len(runs) > 1 and "agent" not in policies:
-        raise ValueError(f"policies must have 'agent' among them where there are several runs, got {list(policies)}")
+def _agent_names(runs: Sequence[RunDirectory]) -> list[str]:
+    """Names of the agents of runs; a ValueError if two have the same."""
     names = ["agent"] if len(runs) == 1 else [run.path.resolve().name for run in runs]
     if len({*names, *POLICIES[1:]}) < len(names) + len(POLICIES[1:]):
         raise ValueError(f"folders of runs must have different names, and none that of a policy, got {names}")
@@ -301,15 +286,13 @@ def _play_policy(
 ) -> list[EpisodePath]:
     """Play one policy in `copies` of the evaluation environment of a run."""
     config = run.config
-    agent: Policy | None = trained_policy(run, seed) if name == "agent" else None
     env = _evaluation_env(run, copies, seed)
     try:
-        if isinstance(agent, ActingPolicy):
+        player: Policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
+        if name == "agent":
+            player = agent = trained_policy(run, seed)
             agent.check_env(env)
         layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
-        player = agent
-        if player is None:
-            player = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         deterministic = config.kind.deterministic
         return play_paths(
             player, env, episodes, metric, layouts=layouts, deterministic=deterministic, progress=progress
@@ -342,17 +325,16 @@ def _write_page(
         stderr = "-" if curve["stderr"][-1] is None else curve["stderr"][-1]
         rows.append([name, curve["mean"][-1], stderr, float(np.mean(curve["lengths"]))])
     report.table(["policy", f"{label} at the end", "standard error", "steps"], rows)
-    if maps > 0:
-        report.heading("Paths")
-        env = _evaluation_env(run, 1, seed)
-        try:
-            for number in range(maps):
-                for name, played in paths.items():
-                    path = played[number]
-                    score = f"{metric} {path.values[-1]:.4g} after {len(path.values) - 1} steps"
-                    caption = f"episode {number + 1}, {name}: {score}"
-                    picture = image_png(draw_path(env, path))
-                    report.picture(f"path_{number + 1}_{name}", picture, caption, columns=len(paths))
-        finally:
-            env.close()
+    report.heading("Paths")
+    env = _evaluation_env(run, 1, seed)
+    try:
+        for number in range(maps):
+            for name, played in paths.items():
+                path = played[number]
+                score = f"{metric} {path.values[-1]:.4g} after {len(path.values) - 1} steps"
+                caption = f"episode {number + 1}, {name}: {score}"
+                picture = image_png(draw_path(env, path))
+                report.picture(f"path_{number + 1}_{name}", picture, caption, columns=len(paths))
+    finally:
+        env.close()
     report.write(folder / "paths.html")

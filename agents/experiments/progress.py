@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -41,23 +39,6 @@ class SpeedColumn(ProgressColumn):
         return Text(f"{task.completed:,.0f} {self._unit}{speed}")
 
 
-class ScoreColumn(ProgressColumn):
-    """The task's field `score`; nothing while it is NaN.
-
-    Args:
-        name: Name of the score.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def render(self, task: Task) -> Text:
-        """The text of the column."""
-        score = task.fields["score"]
-        return Text("" if math.isnan(score) else f"{self._name} {score:.2f}")
-
-
 def count_weights(network: nn.Module) -> dict[str, int]:
     """Weights of a policy or model, "all", and of its "memory" if it has one."""
     memory = next((part for part in network.modules() if isinstance(part, Memory)), None)
@@ -80,7 +61,7 @@ def training_bar(network: nn.Module, unit: str = "steps", score: str = "return")
         BarColumn(),
         TaskProgressColumn(),
         SpeedColumn(unit),
-        ScoreColumn(score),
+        TextColumn(score + " {task.fields[score]:.2f}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),

@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import memenvs
 from memenvs.agents.algorithms.checkpoint import drop_training_state
@@ -29,7 +29,7 @@ from memenvs.agents.experiments.config import CHECKPOINT, CONFIG, check_new
 from memenvs.agents.experiments.directory import VERSIONS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_evaluation
 from memenvs.agents.presets.model_card import PLACEHOLDER, model_card
-from memenvs.files import check_writable, is_side_file, list_files, write_file
+from memenvs.files import check_writable, list_files, write_file
 from memenvs.json_records import format_json
 
 CARD = "README.md"
@@ -38,8 +38,6 @@ NEEDED = (CHECKPOINT, CONFIG)
 """Files that every agent has, in the order in which they are written: with the second the folder holds a run."""
 OPTIONAL = (VERSIONS, EVALUATION)
 HUB = "hf:"
-HARMLESS = frozenset({".md", ".txt", ".png", ".jpg", ".gif", ".mp4"})
-"""Suffixes of files that a repository may have besides those of the agent; nothing reads them."""
 
 
 def save_to_folder(run: str | Path, folder: str | Path, *, checkpoint: str | None = None) -> Path:
@@ -138,11 +136,11 @@ def pull(name: str | Path, folder: str | Path) -> Path:
 def fetch(name: str | PathLike[str]) -> Path:
     """Return the local folder of an agent, downloaded first where the name is one on the Hub.
 
-    Files that an agent does not have are refused by their names, before anything is downloaded.
+    Only the files of an agent are downloaded, whatever else a repository has.
 
     Raises:
         FileNotFoundError: There is no such folder or repository, or it lacks a file.
-        ValueError: The name has another form, or a file may hold code.
+        ValueError: The name has another form.
         OSError: The Hub cannot be reached.
     """
     if not str(name).startswith(HUB):
@@ -157,7 +155,6 @@ def fetch(name: str | PathLike[str]) -> Path:
     with _hub_errors(str(name)):
         info = api.model_info(repository, revision=revision)
         names = [sibling.rfilename for sibling in info.siblings or []]
-        _check_harmless(str(name), names)
         _check_needed(str(name), names)
         files = (*NEEDED, *(file for file in OPTIONAL if file in names))
         paths = [Path(api.hf_hub_download(repository, file, revision=info.sha)) for file in files]
@@ -188,18 +185,6 @@ def _check_needed(source: str, names: list[str]) -> None:
     for name in NEEDED:
         if name not in names:
             raise FileNotFoundError(f"{source}: must hold an agent of memenvs, {name!r} is missing")
-
-
-def _check_harmless(source: str, names: list[str]) -> None:
-    """Raise a ValueError if a repository has a file that no agent has; it may be code, which nothing here executes."""
-    for name in names:
-        path = PurePosixPath(name)
-        is_read = name in (*NEEDED, *OPTIONAL)
-        if not (is_read or is_side_file(path) or path.name == "LICENSE" or path.suffix.lower() in HARMLESS):
-            raise ValueError(
-                f"{source}: has the file {name!r}, which is none of an agent and may hold code; allowed are "
-                f"{', '.join((*NEEDED, *OPTIONAL))}, LICENSE, and files that end in {', '.join(sorted(HARMLESS))}"
-            )
 
 
 def split_name(name: str) -> tuple[str, str | None]:

@@ -48,7 +48,7 @@ def load_pretrained(name: str | PathLike[str], *, seed: int = 0, device: str = "
 
     Raises:
         FileNotFoundError: There is no such agent, or a file of it is missing.
-        ValueError: No such name, its files are not whole, or it learned to predict; or those on the Hub may hold code.
+        ValueError: No such name, its files are not whole, or it learned to predict.
         OSError: The Hub cannot be reached.
     """
     config, file = _find(name)

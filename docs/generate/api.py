@@ -26,7 +26,7 @@ INTERNAL = re.compile(
       | \w+\.queries | faces\.(?!env|config|episodes|world|pictures|places).* | ballet3d\.(room|miniworld)
       | grid_viewer | array_files | files | json_records | compilation | checks | resets | threads
       | agents\.(studies | sizes | experiments\.(evaluation_files|progress|seed_groups)
-        | algorithms\.(archive|checkpoint_json|finite|sb3_settings|saving|replay_file) | memory\.(clock|step_log)
+        | algorithms\.(archive|finite|saving|replay_file) | memory\.(clock|step_log)
         | presets\.(relic|smt|sat\w*|mtvm|verbalization))
     )(\..*)?
     """,

@@ -97,7 +97,7 @@ EXAMPLES = {
         "memenvs score r2r trajectories.json --split val_unseen",
     ],
     "ask": [
-        "memenvs ask                                # type questions; `help` lists what else",
+        "memenvs ask                                # type questions",
         'memenvs ask --life 7 --question "what did you do?" --gold --json',
         "memenvs train episodic-qa                  # a model of your own; its folder is runs/episodic-qa-0",
         "memenvs ask runs/episodic-qa-0",

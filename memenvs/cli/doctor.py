@@ -184,20 +184,6 @@ def check_renderer() -> str:
     return f"128 x 128 pixels in {milliseconds:.1f} ms, compiled code {kept}"
 
 
-def check_threads() -> str:
-    """Count the processors that this process may use, and run a task in a thread."""
-    from memenvs.threads import ThreadPool
-
-    pool = ThreadPool(2, "doctor")
-    try:
-        [task.result(timeout=TIMEOUT) for task in [pool.submit(time.sleep, 0) for _ in range(4)]]
-    finally:
-        pool.close()
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    limits = [f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS") if name in os.environ]
-    return ", ".join([f"{usable} of {os.cpu_count()} processors may be used", *limits])
-
-
 def open_window() -> str:
     """Open the display of pygame; the driver may end the process."""
     if importlib.util.find_spec("pygame") is None:
@@ -339,7 +325,6 @@ _EXTRA_SERVES = {
 }
 PARTS = (
     Part("renderer", "every environment in homes and rooms", check_renderer, needed=True),
-    Part("threads", "vector environments", check_threads, needed=True),
     *(Part(name, _EXTRA_SERVES[name], partial(check_extra, name)) for name in EXTRAS),
     Part("gpu", "training with --device cuda", check_gpu),
     Part("attention", "memories with attention", check_attention),

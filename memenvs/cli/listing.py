@@ -17,12 +17,11 @@ from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.docstrings import docstring_sections, items, setting_rows, task_sections
 from memenvs.itineraries import trial_limits
 from memenvs.plugins import load_class
-from memenvs.registry import ENVIRONMENTS, NAMESPACE, EnvironmentSpec, environments
+from memenvs.registry import NAMESPACE, EnvironmentSpec, environments
 from memenvs.task import PHASE, load_task
 
 ARGUMENTS = """
 id ID?: show this one: spaces, settings, scores, certificate
---markdown: print a Markdown table, also with the scores of oracle and random policy; not with --json
 """
 
 #: What `list` says of ids whose answer is a picture.
@@ -34,17 +33,10 @@ WIDTH = 110
 
 
 def run(arguments: argparse.Namespace) -> Any:
-    """Print the registry; as Markdown the rows of this package only."""
-    if arguments.json and arguments.markdown:
-        raise UserError("argument --markdown: not allowed with argument --json")
+    """Print the registry, or the row of an id."""
     if arguments.id is not None:
-        if arguments.markdown:
-            raise UserError("argument --markdown: not allowed with argument ID")
         spec = environment_spec(arguments.id)
         return _print_environment(spec, _played_as(arguments, spec), arguments.json)
-    if arguments.markdown:
-        print(markdown_table())
-        return None
     if arguments.json:
         names = ("id", "family", "remembers", "needs", "answers_picture")
         return [
@@ -180,31 +172,3 @@ def _rule(spec: EnvironmentSpec, name: str, played_as: str) -> str:
 
 def _amount(number: int, unit: str) -> str:
     return f"{number} {unit.removesuffix('s') if number == 1 else unit}"
-
-
-def markdown_table() -> str:
-    """Format the registry as a Markdown table."""
-    columns = (
-        "id",
-        "what must be remembered",
-        "verdict",
-        "score",
-        "oracle at least",
-        "random below",
-        "scripted",
-        "needs",
-    )
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for spec in ENVIRONMENTS:
-        cells = (
-            f"`{spec.id}`",
-            spec.remembers,
-            verdict_cell(spec),
-            f"`{spec.score_key}`",
-            f"{spec.oracle_at_least:g}",
-            f"{spec.random_below:g}",
-            ", ".join(f"`{name}`" for name in spec.policies) or "-",
-            spec.needs or "-",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)

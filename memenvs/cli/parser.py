@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -66,13 +65,6 @@ def file_stem(text: str) -> str:
     return text
 
 
-def plain_name(text: str) -> str:
-    """Parse an argument that must be a name: a list of names ends where paths begin."""
-    if Path(text).exists():
-        raise argparse.ArgumentTypeError(f"must be a name, got the path {text!r}")
-    return text
-
-
 def output_path(text: str, *, is_folder: bool) -> Path:
     """Parse an argument that must be a file or a folder to write; it need not exist."""
     try:
@@ -92,8 +84,6 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
     "SECONDS": positive_float,
     "FPS": frame_rate,
     "STEM": file_stem,
-    "POLICY": plain_name,
-    "METRIC": plain_name,
     "RUN": Path,
     "MODEL": Path,
     "RESULTS": Path,
@@ -181,7 +171,7 @@ class Parser(argparse.ArgumentParser):
         """Parse, and refuse an unknown option of this command."""
         self.declare()
         arguments, settings = self._take_settings(sys.argv[1:] if args is None else args)
-        namespace, extras = super().parse_known_args(self._free_positionals(arguments), namespace)
+        namespace, extras = super().parse_known_args(arguments, namespace)
         unknown = next((text for text in extras if text.startswith("-")), None)
         if unknown is not None:
             options = [option for action in self._actions for option in action.option_strings]
@@ -212,25 +202,6 @@ class Parser(argparse.ArgumentParser):
             return ENV_KWARGS + dot + rest
         is_free = self.takes_settings and option.startswith("--") and option not in self._option_string_actions
         return option.removeprefix("--") if is_free else None
-
-    def _free_positionals(self, arguments: list[str]) -> list[str]:
-        """Move what an option of several values cannot take before it, such as FILE in `--lengths 1 2 FILE`."""
-        freed = list(arguments)
-        for i, text in enumerate(arguments):
-            action = self._option_string_actions.get(text)
-            if action is not None and action.nargs == "+":
-                values = list(takewhile(lambda value: not value.startswith("-"), arguments[i + 1 :]))
-                taken = values[:1] + list(takewhile(partial(self._takes, action), values[1:]))
-                freed[i : i + 1 + len(values)] = [*values[len(taken) :], text, *taken]
-        return freed
-
-    def _takes(self, action: argparse.Action, text: str) -> bool:
-        """Return True if a text is a value of an option."""
-        try:
-            self._check_value(action, self._get_value(action, text))
-        except argparse.ArgumentError:
-            return False
-        return True
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

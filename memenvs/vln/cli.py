@@ -14,9 +14,9 @@ def run_score(arguments: argparse.Namespace) -> dict[str, float]:
     """Score a file of trajectories and print the means."""
     from memenvs.checks import choices_for
     from memenvs.cli.common import UserError, as_user_error
-    from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, load_world, score_paths
+    from memenvs.vln.results import LENGTHS, SPLITS, load_world, score_paths
 
-    task = ALIASES.get(arguments.task, arguments.task)
+    task = arguments.task
     splits = SPLITS[task]
     if arguments.split not in splits:
         raise UserError(f"argument --split: unknown split {arguments.split!r}; {choices_for(arguments.split, splits)}")
@@ -41,5 +41,4 @@ SCORERS = {
     ),
     "ir2r": Scorer(help="the same; the tours are tours_iVLN.json among the data", run=run_score, needs_split=True),
     "ndh": Scorer(help="the same with inst_idx in place of instr_id", run=run_score, needs_split=True),
-    "cvdn": Scorer(help="the same as ndh", run=run_score, needs_split=True),
 }

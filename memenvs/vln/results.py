@@ -30,8 +30,6 @@ TASKS = {
 }
 #: By task, the splits that can be scored.
 SPLITS = {"r2r": R2R_SPLITS, "ir2r": R2R_SPLITS[:3], "ndh": CVDN_SPLITS}
-#: Aliases of tasks.
-ALIASES = {"cvdn": "ndh"}
 #: Metrics in metres; the others are fractions.
 LENGTHS = ("ne", "tl", "gp")
 
@@ -42,7 +40,7 @@ def score_file(
     """Mean metrics over the instructions of a split.
 
     Args:
-        task: "r2r", "ir2r" or "ndh"; "cvdn" is another name of "ndh".
+        task: "r2r", "ir2r" or "ndh".
         path: The file of results, .json, gzipped or not.
         split: "val_seen", "val_unseen", ...
         data_dir: Folder of graphs, annotations and tours; None for `$MEMENVS_DATA/vln`.
@@ -64,7 +62,8 @@ def load_world(
     task: str, split: str, data_dir: str | os.PathLike[str] | None = None
 ) -> tuple[GraphWorld, tuple[Tour, ...]]:
     """Load the world to score against, and the tours of IR2R; arguments as in `score_file`."""
-    task, folder = _task_name(task), find_vln_folder(data_dir)
+    _check_task(task)
+    folder = find_vln_folder(data_dir)
     if task == "ndh":
         return load_cvdn(folder, split, "mixed", "all"), ()
     world = load_r2r(folder, split)
@@ -75,7 +74,8 @@ def score_paths(
     task: str, path: str | os.PathLike[str], world: GraphWorld, tours: Sequence[Tour] = ()
 ) -> dict[str, float]:
     """Score a file with the world and the tours of `load_world`; see `score_file`."""
-    key, metrics = TASKS[_task_name(task)]
+    _check_task(task)
+    key, metrics = TASKS[task]
     numbers = sorted(number for tour in tours for number in tour) if tours else range(world.num_episodes)
     paths = read_paths(Path(path), world, key, numbers)
     episodes = {number: world.episode(number) for number in numbers}
@@ -87,11 +87,9 @@ def score_paths(
     return {name: float(np.mean(scores[name])) for name in metrics}
 
 
-def _task_name(task: str) -> str:
-    task = ALIASES.get(task, task)
+def _check_task(task: str) -> None:
     if task not in TASKS:
         raise ValueError(f"unknown task {task!r}; {choices_for(task, TASKS)}")
-    return task
 
 
 def read_paths(path: Path, world: GraphWorld, key: str, numbers: Sequence[int]) -> dict[int, list[int]]:

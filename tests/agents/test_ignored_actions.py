@@ -75,9 +75,8 @@ def test_predict_and_demonstrations_carry_no_ignored_action() -> None:
         observation, *_ = env.step(actions)
 
 
-@pytest.mark.parametrize("one_hot", [False, True])
-def test_the_wrapper_shows_no_ignored_action(one_hot: bool) -> None:
-    env = PreviousActionWrapper(gym.make("memenvs/Darkroom-v0", **SETTINGS), one_hot=one_hot)
+def test_the_wrapper_shows_no_ignored_action() -> None:
+    env = PreviousActionWrapper(gym.make("memenvs/Darkroom-v0", **SETTINGS))
     env.reset(seed=0)
     previous = [env.step(2)[0]["previous_action"] for _ in range(GAP + 2)]
     assert [np.any(value) for value in previous] == [False] * GAP + [True] * 2

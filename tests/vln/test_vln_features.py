@@ -100,26 +100,6 @@ def test_wrong_numbers_and_missing_viewpoints(tmp_path, views, graphs, name):
             FileFeatures(path, graphs, None)
 
 
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.filterwarnings("error")
-def test_features_of_any_sign_are_read_and_unusual_ones_warn(tmp_path, views, graphs, name):
-    rng = np.random.default_rng(0)
-    normal = {key: rng.standard_normal((36, WIDTH)) for key in views}  # as those of ViT and CLIP, of mean 0
-    for change in (lambda numbers: numbers, lambda numbers: numbers - 2, lambda numbers: numbers / 50):
-        path = WRITERS[name](tmp_path / name, {key: change(numbers) for key, numbers in normal.items()})
-        FileFeatures(path, graphs, None)
-        path.unlink()
-    for change, message in (
-        (lambda numbers: 200 * numbers, "the root mean square of the features is .*unlike that of image features"),
-        (lambda numbers: numbers / 5000, "the root mean square of the features is 0.00"),
-        (lambda numbers: np.zeros_like(numbers), "all views have the same features, so they show nothing"),
-    ):
-        path = WRITERS[name](tmp_path / name, {key: change(numbers) for key, numbers in normal.items()})
-        with pytest.warns(UserWarning, match=f"{name}: {message}"):
-            FileFeatures(path, graphs, None)
-        path.unlink()
-
-
 @pytest.mark.parametrize("name", ["f.tsv", "f.hdf5"])
 def test_wrong_shapes(tmp_path, views, graphs, name):
     for shape, message in (

@@ -26,7 +26,7 @@ from memenvs.verbalization.language.questions import Question, referents
 from memenvs.verbalization.language.sampler import QASampler, QuestionAnswer, answer_question
 from memenvs.verbalization.language.score import CATEGORIES, score_clauses
 from memenvs.verbalization.language.speech import NO_ANSWER, spoken_answer
-from memenvs.verbalization.language.wordings import FAMILIES, KINDS, Family
+from memenvs.verbalization.language.wordings import KINDS
 from memenvs.verbalization.splits import Data, life_data, load_data
 
 HISTORIES = 50
@@ -225,23 +225,12 @@ class Conversation:
             shares=frame_shares(self.model, batch),
         )
 
-    def examples(self, count: int, start: int = 0) -> list[str]:
-        """Return questions about this life, of different kinds.
-
-        Args:
-            count: How many.
-            start: Number of the first; other numbers give other questions.
-        """
+    def examples(self, count: int) -> list[str]:
+        """Return questions about this life, of different kinds."""
         kinds = self.model.config.kinds
         return [
-            self._sampler.draw(self.log, number, kinds[number % len(kinds)]).question.text
-            for number in range(start, start + count)
+            self._sampler.draw(self.log, number, kinds[number % len(kinds)]).question.text for number in range(count)
         ]
-
-
-def grammar_forms() -> list[tuple[Family, str]]:
-    """List every form of question with its first wording; braces are what a person fills in."""
-    return [(family, family.wordings[0].replace("{exactly}", "")) for family in FAMILIES.values()]
 
 
 def fill_in_answers(model: AnsweringModel, path: Path, progress: Callable[[float], None] = lambda share: None) -> int:

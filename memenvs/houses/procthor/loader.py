@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from memenvs.houses.classes import MATERIAL_INDEX
 from memenvs.houses.home_file import read_house
 from memenvs.houses.house import Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor.asset_model import WHITE
-from memenvs.houses.procthor.asset_sizes import Asset, AssetFinder, AssetSizes, check_unknown_assets
+from memenvs.houses.procthor.asset_sizes import AssetFinder, AssetSizes, check_unknown_assets
 from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
 from memenvs.houses.procthor.objects import MAX_COORDINATE, add_objects, read_objects
 from memenvs.houses.procthor.openings import (
@@ -133,7 +132,7 @@ def read_asset_sizes(path: Path, index: int, asset_sizes: str | Path | None) -> 
 
     Args:
         path: The file.
-        index: Number of the house in it that is checked if there are no sizes, so that its errors come first.
+        index: Number of a house in it, which says whether sizes are needed.
         asset_sizes: See `load_procthor`.
 
     Raises:
@@ -143,19 +142,9 @@ def read_asset_sizes(path: Path, index: int, asset_sizes: str | Path | None) -> 
     try:
         return AssetSizes.read(find_asset_sizes(path, asset_sizes))
     except FileNotFoundError:
-        house = read_record(path, index)
-        if asset_sizes is None and house.get("shapes") is not None:
+        if asset_sizes is None and read_record(path, index).get("shapes") is not None:
             return AssetSizes(str(path), {})
-        make_house(house, path, index, AssetSizes(str(path), _AnyAsset()), "error")
         raise
-
-
-class _AnyAsset(dict[str, Asset]):
-    """Assets of every id, for a house that is only checked."""
-
-    def get(self, key: str, default: Any = None) -> Asset:
-        """Return a cube of 1 m."""
-        return Asset("", (1.0, 1.0, 1.0))
 
 
 def make_house(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
-import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -24,8 +22,6 @@ _COLUMNS = ("scanId", "viewpointId", "image_w", "image_h", "vfov", "features")
 _LONGEST_LINE = 2**27  # characters
 _WIDEST = 2**20  # numbers of a view
 _CHECKED_AT_ONCE = 256  # viewpoints
-#: Root mean squares of features of ResNets, ViTs and CLIP, with or without normalisation, are well within these.
-_USUAL_SIZE = (1e-3, 100.0)
 
 
 class FileFeatures(Features):
@@ -41,9 +37,6 @@ class FileFeatures(Features):
         path: The file.
         graphs: The houses whose viewpoints the file must contain.
         size: D; the first D numbers of each view are used, since some files append logits to features. None for all.
-
-    Warns:
-        UserWarning: The numbers are of an unusual size, or all views are the same.
 
     Raises:
         FileNotFoundError: The file, or the list of viewpoints beside a .npy, is not there.
@@ -72,23 +65,11 @@ class FileFeatures(Features):
         return self._table[self._row[node], view, : self.size].astype(np.float32)
 
     def _check(self, path: Path, keys: list[str]) -> None:
-        total, is_constant, start = 0.0, True, self._table[self._row[0], 0, : self.size]
         for first in range(0, len(keys), _CHECKED_AT_ONCE):
             part = np.asarray(self._table[self._row[first : first + _CHECKED_AT_ONCE], :, : self.size])
             is_finite = np.isfinite(part).all((1, 2))
             if not is_finite.all():
                 raise ValueError(f"{path}: features of {keys[first + int((~is_finite).argmax())]} are not finite")
-            total += float(np.square(part, dtype=np.float64).sum())
-            is_constant = is_constant and bool((part == start).all())
-        rms = math.sqrt(total / (len(keys) * NUM_VIEWS * self.size))
-        if is_constant:
-            warnings.warn(f"{path}: all views have the same features, so they show nothing", stacklevel=4)
-        elif not _USUAL_SIZE[0] <= rms <= _USUAL_SIZE[1]:
-            warnings.warn(
-                f"{path}: the root mean square of the features is {rms:.3g}, "
-                "unlike that of image features, so this may be another kind of file",
-                stacklevel=4,
-            )
 
 
 def convert_features(source: str | Path, target: str | Path) -> int:

@@ -173,18 +173,12 @@ def test_settings_of_stable_baselines_that_are_others_here() -> None:
         kwargs = {"memory": "none", **settings.pop("policy_kwargs", {})}
         return PartialUpdatePPO(policy, env, *args, policy_kwargs=kwargs, device="cpu", **settings)
 
-    schedule = "got <function.*its schedule is made of warmup_steps, final_learning_rate"
-    refused(TypeError, f"learning_rate must be a number, .*{schedule}", lambda: ppo(learning_rate=lambda _: 1e-3))
     refused(TypeError, "clip_range must be a number, as a checkpoint holds no", lambda: ppo(clip_range=lambda _: 0.1))
-    refused(TypeError, r"learning_rate must be .*<function.*>$", lambda: replay_learner(learning_rate=lambda _: 1.0))
-    refused(TypeError, "unknown setting 'target_kl'; no update ends early", lambda: ppo(target_kl=0.1))
-    refused(TypeError, "unknown setting 'buffer_size'; it is `capacity`", lambda: replay_learner(buffer_size=8))
+    refused(TypeError, "unknown setting 'target_kl'; choose from", lambda: ppo(target_kl=0.1))
     refused(TypeError, "config must be a PPOConfig or None, got 0.001; single settings", lambda: ppo(config=1e-3))
     refused(ValueError, r"unknown policy 'MlpPolicy'; choose from \['MemoryPolicy'\] or pass", lambda: ppo("MlpPolicy"))
     refused(TypeError, "policy must be MemoryPolicy or a subclass, got ActorCr", lambda: ppo(ActorCriticPolicy))
-    refused(
-        TypeError, "'ortho_init' of MemoryPolicy; heads begin orth", lambda: ppo(policy_kwargs={"ortho_init": True})
-    )
+    refused(TypeError, "'ortho_init' of MemoryPolicy; choose", lambda: ppo(policy_kwargs={"ortho_init": True}))
     refused(ValueError, "unknown activation .*Hardtanh", lambda: ppo(policy_kwargs={"activation_fn": nn.Hardtanh}))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import memenvs.agents
-from memenvs.cli import main, make_parser
+from memenvs.cli import main
 from memenvs.cli.parser import Parser
 
 
@@ -59,26 +59,6 @@ in two lines.
     for wrong in ([], ["--out", "x", "--count", "0"], ["--out", "x", "--kind", "c"], ["--out", "x", "--a.b", "1"]):
         with pytest.raises(SystemExit, match="2"):
             parser.parse_args(wrong)
-
-
-def test_options_of_several_values_leave_the_arguments_that_usage_prints_after_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("one", "two"):
-        Path(name).mkdir()
-    runs = [Path("one"), Path("two")]
-    for line in ("--policies agent random one two --maps 1", "--maps 1 one two --policies agent random"):
-        options = make_parser().parse_args(["paths", *line.split()])
-        assert (options.folders, options.policies, options.maps) == (runs, ["agent", "random"], 1)
-    options = make_parser().parse_args(["study", "--methods", "lstm", "relic", "--seeds", "0", "1", "--tasks", "a"])
-    assert (options.methods, options.seeds, options.tasks, options.study) == (["lstm", "relic"], [0, 1], ["a"], None)
-    for line in ("--lengths 1 2 q.json", "q.json --lengths 1 2", "--lengths 1 2 --split test q.json"):
-        arguments = make_parser().parse_args(["verbalization", "questions", *line.split()])
-        assert (arguments.lengths, arguments.out) == ([1, 2], "q.json")
-    with pytest.raises(SystemExit, match="2"):
-        make_parser().parse_args(["verbalization", "questions", "--lengths", "x", "q.json"])
-    assert "argument --lengths: must be an integer of at least 1, got 'x'" in capsys.readouterr().err
 
 
 def test_mistakes_and_lists_need_no_torch(tmp_path: Path) -> None:

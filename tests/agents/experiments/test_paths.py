@@ -18,11 +18,9 @@ from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_b
 from memenvs.agents.experiments.play import OraclePolicy
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
-from memenvs.agents.presets.smt import first_stage
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.cli import main
 from memenvs.resets import stream_seed
-from tests.agents.learners import SHORT_COVERAGE
 
 COVERAGE = {"split": "test", "modalities": ["pose"], "max_episode_steps": 12}
 ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
@@ -110,13 +108,13 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     config = with_overrides(find_preset("ci-smoke"), [("total_steps", 128), ("n_envs", 1), ("eval_trials", 1)])
     with RunDirectory(tmp_path / "run", config) as run:
         train_run(run, quiet=True)
-    assert main(["paths", str(tmp_path / "run"), "--episodes", "3", "--maps", "2", "--out", str(tmp_path / "out")]) == 0
+    assert main(["paths", str(tmp_path / "run"), "--episodes", "3", "--out", str(tmp_path / "out")]) == 0
     output = capsys.readouterr().out
     assert "agent " in output and "oracle " in output and "paths.html" in output
     result = json.loads((tmp_path / "out" / "paths.json").read_text())
     assert result["metric"] == config.score and len(result["episodes"]) == 3
     names = {"paths.html", "paths.json", "paths.png"}
-    names |= {f"path_{number}_{policy}.png" for number in (1, 2) for policy in ("agent", "random", "oracle")}
+    names |= {f"path_{number}_{policy}.png" for number in (1, 2, 3) for policy in ("agent", "random", "oracle")}
     assert {file.name for file in (tmp_path / "out").iterdir()} == names
     assert {Path(file).name for file in result["files"]} == names
     for curve in result["policies"].values():
@@ -128,23 +126,9 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         )
         assert curve["mean"][-1] == pytest.approx(np.mean(curve["last"]))
     page = (tmp_path / "out" / "paths.html").read_text()
-    assert page.count("<img") == 1 + 6
+    assert page.count("<img") == 1 + 9
     with Image.open(tmp_path / "out" / "path_1_oracle.png") as picture:
         assert min(picture.size) > 50
-
-
-def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = first_stage(with_overrides(find_preset("coverage-laptop"), [*SHORT_COVERAGE.items(), ("n_envs", 2)]))
-    RunDirectory(tmp_path, config).close()
-    command = ["paths", str(tmp_path), "--episodes", "2", "--maps", "1", "--metric", "distance", "--json"]
-    assert main([*command, "--policies", "oracle", "random"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["metric"] == "distance" and list(result["policies"]) == ["oracle", "random"]
-    assert [episode["layout"] for episode in result["episodes"]] == [0, 1]
-    assert result["policies"]["oracle"]["mean"][-1] > result["policies"]["random"]["mean"][-1]
-    assert len(result["policies"]["oracle"]["mean"]) == 51
-    assert main(command) == 2
-    assert "checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -160,44 +144,34 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
             train_run(run, quiet=True)
     a, b, c = (str(tmp_path / name) for name in others)
     out = ["--out", str(tmp_path / "out")]
-    alone = ["--episodes", "3", "--maps", "1", "--policies", "agent", "--json", *out]
+    alone = ["--episodes", "3", "--json", *out]
     results = []
     for command in ([a, b], [a], [b, a]):
         assert main(["paths", *command, *alone]) == 0
         results.append(json.loads(capsys.readouterr().out))
     both, one, reverse = results
-    assert list(both["policies"]) == ["a", "b"] and list(one["policies"]) == ["agent"]
+    assert list(both["policies"]) == ["a", "b", "random", "oracle"]
     assert both["policies"]["a"]["last"] == one["policies"]["agent"]["last"] and both["episodes"] == one["episodes"]
     assert reverse["episodes"] == both["episodes"]  # whatever the number of environments in training
     assert (tmp_path / "out" / "path_1_b.png").is_file()
     assert main(["paths", a, c, *alone]) == 2
     assert "c is evaluated in other episodes than a" in capsys.readouterr().err
-    assert main(["paths", a, b, "--policies", "random", *out]) == 2
-    assert "policies must have 'agent' among them" in capsys.readouterr().err
     RunDirectory(tmp_path / "other" / "a", config).close()
     assert main(["paths", a, str(tmp_path / "other" / "a"), *alone]) == 2
     assert "folders of runs must have different names" in capsys.readouterr().err
 
 
-def test_wrong_names_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = first_stage(with_overrides(find_preset("coverage-laptop"), [*SHORT_COVERAGE.items(), ("n_envs", 1)]))
-    with RunDirectory(tmp_path, config) as run:
-        for names, metric, message in (
-            (["orcale"], None, "unknown policy 'orcale'"),
-            (["random", "random"], None, "policies must be some of"),
-            (["random"], "cels", "unknown metric 'cels'"),
-            (["random"], "seed", "unknown metric 'seed'"),
-        ):
-            with pytest.raises(ValueError, match=message):
-                compare_paths([run], tmp_path, policies=names, metric=metric)
+def test_wrong_names_and_numbers(tmp_path: Path) -> None:
+    for metric in ("cels", "seed"):
+        with pytest.raises(ValueError, match=f"unknown metric '{metric}'"):
+            play_paths(Script(), envs("memenvs/Coverage-v0", 1, **COVERAGE), 1, metric)
+    with RunDirectory(tmp_path, find_preset("ci-smoke")) as run:
         with pytest.raises(ValueError, match="episodes must be an integer of at least 1, got 0"):
             compare_paths([run], tmp_path, episodes=0)
-        with pytest.raises(ValueError, match="maps must be an integer of at least 0, got -1"):
-            compare_paths([run], tmp_path, maps=-1)
         assert not (tmp_path / "paths.json").exists()
 
 
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunDirectory(tmp_path, RunConfig(env="CartPole-v1", n_envs=1)).close()
-    assert main(["paths", str(tmp_path), "--policies", "random"]) == 2
+    assert main(["paths", str(tmp_path)]) == 2
     assert "env must be a task of memenvs to have its paths drawn, got 'CartPole-v1'" in capsys.readouterr().err

@@ -26,7 +26,6 @@ from memenvs.agents.presets.training_command import training_command
 from memenvs.cli import main, make_parser
 from memenvs.cli.common import json_or_text
 from tests.agents.small_ballet import ARGUMENTS
-from tests.side_files import put_side_files
 
 NAME = "hf:someone/dark-agent"
 
@@ -184,20 +183,13 @@ def test_without_a_connection_the_error_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_code_on_the_hub_is_refused_before_anything_is_downloaded(run: Path, hub: type[FakeApi]) -> None:
+def test_only_files_of_an_agent_are_downloaded(run: Path, hub: type[FakeApi]) -> None:
     push_to_hub(run, NAME)
-    folder = hub.root / "someone/dark-agent/main"
-    (folder / "LICENSE").touch()
-    put_side_files(folder)
+    for name in ("LICENSE", "modeling.py", "pytorch_model.bin"):
+        (hub.root / "someone/dark-agent/main" / name).touch()
+    hub.downloads = []
     load_pretrained(NAME)
-    for name in ("modeling.py", "extra/data.pkl", "pytorch_model.bin", "config.json.py"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).touch()
-        hub.downloads = []
-        with pytest.raises(ValueError, match=f"^{NAME}: has the file '{name}', which .* may hold code; allowed are "):
-            load_pretrained(NAME)
-        assert hub.downloads == []
-        (folder / name).unlink()
+    assert set(hub.downloads) == {"checkpoint.zip", "config.json", "versions.json", "evaluation.json"}
 
 
 def test_wrong_names_are_refused(run: Path, hub: type[FakeApi], tmp_path: Path) -> None:

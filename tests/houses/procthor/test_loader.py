@@ -300,9 +300,6 @@ def test_wrong_houses(tmp_path):
         with pytest.raises(ValueError, match=message) as caught:
             load_procthor(path, 1)
         assert str(caught.value).startswith(f"{path}, line 2: ")
-        (tmp_path / "asset_sizes.json.gz").unlink()  # errors of the house come first
-        with pytest.raises(ValueError, match=message):
-            load_procthor(path, 1)
 
 
 def test_plans_in_centimetres(tmp_path):

@@ -15,10 +15,6 @@ from torch import Tensor, nn
 from memenvs.agents.memory.base import State
 from memenvs.agents.memory.residual import Recurrence, ResidualConfig, ResidualMemory, exact_dtype
 
-RADII = (0.9, 0.999)
-"""Absolute values of the eigenvalues of the LRU at the start: half of a number is gone after log(.5) / log(r) steps."""
-STEP_SIZES = (0.001, 0.1)
-"""Step sizes of S5 at the start."""
 SHORT = 16
 """Steps up to which a scan is a plain loop."""
 
@@ -105,7 +101,17 @@ class LRUConfig(ResidualConfig):
 
     Attributes:
         layers, dim, mlp_dim: See `ResidualConfig`.
+        r_min: Smallest absolute value of an eigenvalue at the start; in [0, r_max).
+        r_max: Largest one; in (r_min, 1). Near 1 a number fades slowly: half is gone after log(.5) / log(r) steps.
     """
+
+    r_min: float = 0.9
+    r_max: float = 0.999
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.r_min < self.r_max < 1:
+            raise ValueError(f"r_min and r_max must be 0 <= r_min < r_max < 1, got {self.r_min} and {self.r_max}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +120,17 @@ class S5Config(ResidualConfig):
 
     Attributes:
         layers, dim, mlp_dim: See `ResidualConfig`.
+        dt_min: Smallest step size at the start; > 0. A small one keeps for long.
+        dt_max: Largest one; > 0, above dt_min.
     """
+
+    dt_min: float = 0.001
+    dt_max: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.dt_min < self.dt_max:
+            raise ValueError(f"dt_min and dt_max must be 0 < dt_min < dt_max, got {self.dt_min} and {self.dt_max}")
 
 
 class MinGRU(Recurrence):
@@ -179,8 +195,8 @@ class LRU(DiagonalRecurrence):
 
     def __init__(self, config: LRUConfig) -> None:
         super().__init__(config.dim)
-        low, high = RADII  # uniform in the ring between them
-        radius = (torch.rand(config.dim) * (high**2 - low**2) + low**2).sqrt()
+        # uniform in the ring between r_min and r_max
+        radius = (torch.rand(config.dim) * (config.r_max**2 - config.r_min**2) + config.r_min**2).sqrt()
         self.nu = nn.Parameter((-radius.log()).log())
         self.theta = nn.Parameter((2.0 * math.pi * torch.rand(config.dim).clamp(min=1e-3)).log())
 
@@ -200,7 +216,7 @@ class S5(DiagonalRecurrence):
         eigenvalues = torch.from_numpy(hippo_eigenvalues(config.dim)).to(torch.complex64)
         self.decay = nn.Parameter((-eigenvalues.real).log())
         self.frequency = nn.Parameter(eigenvalues.imag.clone())
-        low, high = map(math.log, STEP_SIZES)
+        low, high = math.log(config.dt_min), math.log(config.dt_max)
         self.log_dt = nn.Parameter(low + (high - low) * torch.rand(config.dim))
 
     def eigenvalues(self) -> tuple[Tensor, Tensor]:

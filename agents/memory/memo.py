@@ -14,9 +14,6 @@ from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, 
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Rotation, TransformerBlock, TransformerConfig
 
-ROPE_BASE = 10_000.0
-"""Base of the rotary embedding of the episode index."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class MemoConfig(TransformerConfig):
@@ -29,12 +26,19 @@ class MemoConfig(TransformerConfig):
         overwrite: If True, the summary of a segment replaces the one before it, so that the state does not grow. If
             False, all summaries of the trial stay.
         max_episode_steps: Largest number of steps of an episode; >= 1.
+        rope_base: Base of the rotary embedding of the episode index; > 1.
     """
 
     segment_length: int = 64
     summary_tokens: int = 8
     overwrite: bool = False
     max_episode_steps: int = 512
+    rope_base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rope_base <= 1:
+            raise ValueError(f"rope_base must be above 1, got {self.rope_base}")
 
 
 class MemoMemory(Memory):
@@ -141,7 +145,9 @@ class MemoMemory(Memory):
         position = step_of_trial % self.config.segment_length
         finished = step_of_trial // self.config.segment_length  # (B, T): segments of the trial before the present one
         h = self.input(x.embedding) + F.embedding(clock.episode_step, self.positions)
-        rotation = index_rotation(clock.episode_index, self.config.head_dim, ROPE_BASE, self.positions.dtype)
+        rotation = index_rotation(
+            clock.episode_index, self.config.head_dim, self.config.rope_base, self.positions.dtype
+        )
         # keys and values of each layer, (B, 2, heads, slots, width)
         segment, summaries = (list(state[name].unbind(1)) for name in ("segment", "summaries"))
         parts = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,8 +25,6 @@ POSE_WIDTH = 8
 """Their width after padding: attention kernels need widths that are multiples of 8."""
 SIGMAS = (0.5, 2.0)
 """Initial standard deviation of the Gaussian of the first and of the last head of a block, m."""
-ROPE_BASE = 10_000.0
-"""Base of the rotation by step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +36,26 @@ class CausalConfig:
         capacity: Newest steps that each layer attends to, the current one among them; >= 1.
         layers: Attention blocks; >= 1. Through L blocks, information comes from up to L times `capacity` steps back.
         heads: Attention heads; divides `dim` into even widths.
+        rope_base: Base of the rotation by step; > 1.
+        sigmas: Initial standard deviation of the Gaussian of the first and of the last head of a block, m; > 0. The
+            points start at 1.5 times this distance from the robot.
     """
 
     dim: int = 128
     capacity: int = 500
     layers: int = 2
     heads: int = 8
+    rope_base: float = 10_000.0
+    sigmas: Sequence[float] = SIGMAS
 
     def __post_init__(self) -> None:
         check_sizes(self)
         if self.dim % (2 * self.heads):
             raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")
+        if self.rope_base <= 1:
+            raise ValueError(f"rope_base must be above 1, got {self.rope_base}")
+        if len(self.sigmas) != 2 or not all(0 < sigma < math.inf for sigma in self.sigmas):
+            raise ValueError(f"sigmas must be two numbers above 0, got {self.sigmas!r}")
 
 
 class RelativePoseBlock(AttentionBlock):
@@ -58,7 +66,7 @@ class RelativePoseBlock(AttentionBlock):
         key k + K r,   value v + V r,   score - b |r_xy - c|^2
 
     so that it prefers what was observed near its point c, for instance in the cell ahead. The point moves and rotates
-    with the query. b and c are learned. Points start around the robot, at 0.75 m to 3 m; the standard
+    with the query. b and c are learned. Points start around the robot, by default at 0.75 m to 3 m; the standard
     deviations of the Gaussians e^(-b |r_xy - c|^2) start at 0.5 m to 2 m.
 
     Although r depends on the query, keys and values are made once. r and |r_xy|^2 are a matrix product F g. The vector
@@ -70,12 +78,13 @@ class RelativePoseBlock(AttentionBlock):
         dim: Width D.
         heads: Attention heads.
         angle: Rotation of the initial points of this block about the robot, rad, so that blocks differ.
+        sigmas: Initial standard deviation of the Gaussian of the first and of the last head, m.
     """
 
-    def __init__(self, dim: int, heads: int, angle: float = 0.0) -> None:
+    def __init__(self, dim: int, heads: int, angle: float = 0.0, sigmas: Sequence[float] = SIGMAS) -> None:
         super().__init__(dim, heads)
         self.key_place, self.value_place = (nn.Linear(4, dim, bias=False) for _ in range(2))  # K, V
-        sigma = torch.logspace(math.log10(SIGMAS[0]), math.log10(SIGMAS[1]), heads) / POSITION_SCALE
+        sigma = torch.logspace(math.log10(sigmas[0]), math.log10(sigmas[1]), heads) / POSITION_SCALE
         angles = 2.0 * math.pi * torch.arange(heads) / heads + angle
         self.log_sharpness = nn.Parameter(-(2.0 * sigma.square()).log())  # b
         self.centre = nn.Parameter(1.5 * sigma[:, None] * torch.stack([angles.cos(), angles.sin()], -1))  # c
@@ -217,7 +226,9 @@ class CausalMemory(Memory):
         self.config = config
         self.input_dim, self.output_dim = input_dim, config.dim
         self.input = nn.Linear(input_dim, config.dim)
-        self.blocks = nn.ModuleList(RelativePoseBlock(config.dim, config.heads, i) for i in range(config.layers))
+        self.blocks = nn.ModuleList(
+            RelativePoseBlock(config.dim, config.heads, i, config.sigmas) for i in range(config.layers)
+        )
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """An empty log of keys and values of all layers; see `Memory.initial_state`."""
@@ -289,7 +300,7 @@ class CausalMemory(Memory):
         """Cosine and sine of the rotation by step, int64 (B, T)."""
         width, dtype = self.config.dim // self.config.heads, self.input.weight.dtype
         exponent = torch.arange(0, width, 2, device=step.device, dtype=torch.float64) / width
-        angle = step[..., None] * ROPE_BASE**-exponent  # (B, T, width / 2)
+        angle = step[..., None] * self.config.rope_base**-exponent  # (B, T, width / 2)
         cos, sin = rotation_factors(angle)
         return cos.to(dtype), sin.to(dtype)
 

@@ -14,9 +14,6 @@ from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.place_codes import sinusoid
 from memenvs.agents.memory.transformer import TransformerBlock, TransformerConfig
 
-GATE_BIAS = 2.0
-"""How strongly a gate keeps its input at the start, so that a new network is near the identity."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerXLConfig(TransformerConfig):
@@ -44,7 +41,15 @@ class GTrXLConfig(TransformerXLConfig):
 
     Attributes:
         layers, heads, dim, mlp_dim, memory_length, dropout: See `TransformerXLConfig`.
+        gate_bias: How strongly a gate keeps its input at the start; > 0, so that a new network is near the identity.
     """
+
+    gate_bias: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gate_bias <= 0:
+            raise ValueError(f"gate_bias must be > 0, got {self.gate_bias}")
 
 
 class Gate(nn.Module):
@@ -52,17 +57,18 @@ class Gate(nn.Module):
 
     Args:
         dim: Width of both.
+        bias: Subtracted from the input of the update gate.
 
     Source:
         Parisotto et al., GTrXL, section 3.2.
     """
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, bias: float) -> None:
         super().__init__()
         self.of_y = nn.Linear(dim, 3 * dim, bias=False)  # reset gate, update gate, candidate
         self.of_x = nn.Linear(dim, 2 * dim, bias=False)
         self.of_reset_x = nn.Linear(dim, dim, bias=False)
-        self.bias = nn.Parameter(torch.full((dim,), GATE_BIAS))
+        self.bias = nn.Parameter(torch.full((dim,), bias))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Update x by y, float (B, T, D) each."""
@@ -95,7 +101,7 @@ class RelativePositionBlock(TransformerBlock):
             nn.init.normal_(weight, std=0.02)
         self.gates: nn.ModuleList | None = None  # after attention and after the MLP
         if isinstance(config, GTrXLConfig):
-            self.gates = nn.ModuleList(Gate(config.dim) for _ in range(2))
+            self.gates = nn.ModuleList(Gate(config.dim, config.gate_bias) for _ in range(2))
 
     def join(self, x: Tensor, added: Tensor, part: int) -> Tensor:
         """Join the residual stream with the output of attention (part 0) or MLP (1)."""

@@ -269,6 +269,8 @@ def test_each_row_of_the_table_is_a_memory_with_its_config() -> None:
 
 #: Of a memory with the settings of `SMALL`: changes that do not fit, and what the error says.
 WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("lru", {"r_min": 1.0}, "r_min and r_max must be"),
+    ("s5", {"dt_min": 0.0}, "dt_min and dt_max must be"),
     ("mlstm", {"dim": 10, "heads": 4}, r"dim must be a multiple of heads \(4\), got 10"),
     ("mingru", {"layers": 0}, "layers must be an integer of at least 1, got 0"),
     ("relic", {"sink": "vk"}, r"unknown sink 'vk'; choose from .'none', 'token'"),
@@ -277,7 +279,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("relic", {"depth_dropout": 1.0}, r"depth_dropout must be in \[0, 1\), got 1.0"),
     ("relic", {"cache_dtype": "int8"}, "unknown cache_dtype 'int8'"),
     ("memo", {"segment_length": 0}, "segment_length must be"),
-    ("relic", {"rope_base": 1.0}, "rope_base must be above 1"),
+    ("memo", {"rope_base": 1.0}, "rope_base must be above 1"),
     ("trxl", {"memory_length": 0}, "memory_length must be an integer of at least 1, got 0"),
     ("trxl", {"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
     ("trxl", {"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
@@ -307,6 +309,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("smt-factorized", {"centres": "fbs"}, r"unknown centres 'fbs'; did you mean 'fps'"),
     ("smt-causal", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
     ("smt-causal", {"dim": 8, "heads": 8}, r"dim must be an even multiple of heads \(8\), got 8"),
+    ("smt-causal", {"rope_base": 1.0}, "rope_base must be above 1, got 1.0"),
     ("sm-pooling", {"capacity": -3}, "capacity must be an integer of at least 1, got -3"),
     ("frmqn", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
     ("frmqn", {"dim": 7}, "dim must be even, got 7"),

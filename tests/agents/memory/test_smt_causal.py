@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory import StepInputs, make_memory, smt_causal
+from memenvs.agents.memory import StepInputs, make_memory
 from memenvs.agents.memory.scene_memory import embed_relative_poses
 from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock
 
@@ -54,12 +54,9 @@ def plain_block(block: RelativePoseBlock, h: Tensor, pose: Tensor, capacity: int
 
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=str)
 @pytest.mark.parametrize("capacity", [1, 4, T])
-def test_features_equal_the_equations(
-    capacity: int, dtype: torch.dtype, atol: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(smt_causal, "ROPE_BASE", BASE)  # all angles count
+def test_features_equal_the_equations(capacity: int, dtype: torch.dtype, atol: float) -> None:
     torch.manual_seed(0)
-    memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=capacity).to(dtype)
+    memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=capacity, rope_base=BASE).to(dtype)
     assert isinstance(memory, CausalMemory)
     start = torch.zeros(1, T, dtype=torch.bool)
     start[0, 0] = True
@@ -77,6 +74,13 @@ def test_initial_points_are_around_the_robot() -> None:
     """Heads start with standard deviations of 0.5 m to 2 m, and points at 1.5 times as much; a block turns by 1 rad."""
     memory = make_memory("smt-causal", 5, dim=16, heads=4, layers=2)
     sigma = torch.tensor([0.5, 0.5 * 4 ** (1 / 3), 0.5 * 4 ** (2 / 3), 2.0])
+    wide = make_memory("smt-causal", 5, dim=16, heads=4, layers=2, sigmas=[5.0, 20.0])
+    for block, ten_times in zip(memory.blocks, wide.blocks, strict=True):
+        torch.testing.assert_close(10.0 * block.centre, ten_times.centre)
+        torch.testing.assert_close((block.log_sharpness - ten_times.log_sharpness).exp(), torch.full((4,), 100.0))
+    for wrong in ([1.0], [0.0, 2.0], [1.0, math.inf]):
+        with pytest.raises(ValueError, match=r"sigmas must be two numbers above 0, got "):
+            make_memory("smt-causal", 5, sigmas=wrong)
     for number, block in enumerate(memory.blocks):
         deviation = (2.0 * block.log_sharpness.exp()) ** -0.5 * 5.0  # e^(-b |r - c|^2) with r in units of 5 m
         torch.testing.assert_close(deviation, sigma)

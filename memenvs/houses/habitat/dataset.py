@@ -14,8 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from memenvs.files import list_files
-from memenvs.houses.habitat.glb import check_glb
+from memenvs.houses.habitat.glb import check_glb, glb_size
 from memenvs.json_records import Field, read_json
 
 _SUFFIX = ".scene_dataset_config.json"
@@ -36,6 +38,8 @@ _KINDS = f"a scene dataset config (*{_SUFFIX}) or a stage (*{', *'.join(_STAGE_S
 DATASET_HELP = (
     "Make one with `memenvs house --seed 1000 --habitat FOLDER`; docs/guides/habitat.md says where others are."
 )
+#: Axis of a mesh -> what a stage config says where it is up.
+_ORIENTATIONS = {"y": '"up": [0, 1, 0], "front": [0, 0, -1]', "z": '"up": [0, 0, 1], "front": [0, 1, 0]'}
 
 
 class SceneName(NamedTuple):
@@ -65,7 +69,8 @@ class Dataset:
         is_exported: True if memenvs has written it, with the description of each home in `homes/NAME.json`.
 
     Raises:
-        ValueError: `path` is None or ends otherwise, the file is no such config, or there is no scene.
+        ValueError: `path` is None or ends otherwise, the file is no such config, there is no scene, or a stage alone
+            would lie on its side.
         FileNotFoundError: There is no such file, or a description of an exported home is missing.
     """
 
@@ -76,6 +81,7 @@ class Dataset:
         if self._is_stage:
             self._scenes = {_stem(self.path): self.path}
             self._check_config(self.path)
+            check_upright(self.path)
         else:
             config = read_json(self.path)  # the package ends the process where it is no JSON
             self._scenes = dict(sorted(self._files(config, "scene_instances", (_SCENE,))))
@@ -206,6 +212,35 @@ def _check_asset(config: Path, name: str) -> None:
         raise FileNotFoundError(f"{config}: names {name!r}, and there is no such file")
     if file.suffix == ".glb":
         check_glb(file)
+
+
+def check_upright(stage: Path) -> None:
+    """Check that a stage does not lie on its side.
+
+    A home is taken to be shortest along its height. habitat-sim takes z for up in a .glb alone, and y in a config that
+    does not say which. By its standard a .glb has y up, but those of some data sets of scans have z up.
+
+    Args:
+        stage: The stage, a .glb or a config; its files are whole.
+
+    Raises:
+        ValueError: The mesh is shortest along the other one of these two axes, by a tenth at least.
+    """
+    mesh, taken, other = stage, "z", "y"
+    if stage.suffix != ".glb":
+        config = read_json(stage)
+        if config.get("up") is not None:
+            return
+        mesh, taken, other = stage.parent / config["render_asset"].text(), "y", "z"
+    size = glb_size(mesh) if mesh.suffix == ".glb" else None
+    if size is None or 1.1 * size["xyz".index(other)] >= np.delete(size, "xyz".index(other)).min():
+        return
+    where = "of a .glb alone; name a config beside it" if mesh == stage else f"unless {stage.name} says so"
+    raise ValueError(
+        f"{mesh} seems to have {other} up, as its sides are {' x '.join(f'{side:.1f}' for side in size)} m long, but "
+        f"habitat-sim takes {taken} {where}: "
+        f'{{"render_asset": "{mesh.name}", {_ORIENTATIONS[other]}}}, or with {_ORIENTATIONS[taken]} if {taken} is up'
+    )
 
 
 def find_dataset(dataset: str | Path | None) -> Path:

@@ -7,6 +7,7 @@ view as numbers. A mesh has primitives, which name the accessors of their positi
 from __future__ import annotations
 
 import struct
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 
 from memenvs.json_records import Field, parse_json
 
-_COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+_FLOAT = 5126
+_COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", _FLOAT: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
 _HEADER = 12  # bytes
 _WHOLE = "a whole .glb file"
@@ -44,6 +46,61 @@ def check_glb(path: Path) -> None:
     for node in document.optional_items("nodes"):
         if (number := node.get("mesh")) is not None:
             number.integer(len(meshes))
+
+
+def glb_size(path: Path) -> np.ndarray | None:
+    """Measure the box around all meshes along the axes of a .glb file.
+
+    Takes the bounds that the format demands of positions, so that compressed meshes are measured too.
+
+    Returns:
+        float64, (3,); m. None where bounds are missing or no floats.
+
+    Raises:
+        ValueError: It is broken; the message names what.
+    """
+    document, _ = _chunks(path, path.read_bytes())
+    nodes, meshes, accessors = (document.optional_items(key) for key in ("nodes", "meshes", "accessors"))
+    children = {child.integer(len(nodes)) for node in nodes for child in node.optional_items("children")}
+    waiting = [(number, np.eye(4)) for number in range(len(nodes)) if number not in children]
+    corners = []
+    for _ in nodes:  # each node is in one place
+        if not waiting:
+            break
+        number, parent = waiting.pop()
+        matrix = parent @ _transform(nodes[number])
+        waiting += [(child.value, matrix) for child in nodes[number].optional_items("children")]
+        if (mesh := nodes[number].get("mesh")) is None:
+            continue
+        for primitive in meshes[mesh.integer(len(meshes))]["primitives"].items():
+            position = accessors[primitive["attributes"]["POSITION"].integer(len(accessors))]
+            if position["componentType"].value != _FLOAT or position.get("min") is None or position.get("max") is None:
+                return None
+            box = np.array([_vector(position[key], 3) for key in ("min", "max")])
+            corners += [matrix[:3, :3] @ corner + matrix[:3, 3] for corner in product(*box.T)]
+    return np.ptp(corners, axis=0) if corners else None
+
+
+def _transform(node: Field) -> np.ndarray:
+    """Transformation of a node to its parent, float64 (4, 4)."""
+    if (values := node.get("matrix")) is not None:
+        return _vector(values, 16).reshape(4, 4).T
+    matrix = np.eye(4)
+    if (turn := node.get("rotation")) is not None:
+        x, y, z, w = _vector(turn, 4)
+        across = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        matrix[:3, :3] += 2 * (w * across + across @ across)
+    if (scale := node.get("scale")) is not None:
+        matrix[:3, :3] *= _vector(scale, 3)
+    if (shift := node.get("translation")) is not None:
+        matrix[:3, 3] = _vector(shift, 3)
+    return matrix
+
+
+def _vector(field: Field, count: int) -> np.ndarray:
+    """Return a list of this many numbers, float64."""
+    numbers = field.items(count, count)
+    return np.array([number.number() for number in numbers])
 
 
 def _chunks(path: Path, content: bytes) -> tuple[Field, bytes]:

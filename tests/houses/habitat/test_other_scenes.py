@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import struct
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,7 +20,7 @@ from memenvs.houses.classes import CLASS_INDEX, CLASSES
 from memenvs.houses.habitat import description, navmesh, package, simulation, surfaces
 from memenvs.houses.habitat.dataset import Dataset
 from memenvs.houses.habitat.furniture import MarkedSurface
-from memenvs.houses.habitat.glb import check_glb
+from memenvs.houses.habitat.glb import check_glb, glb_size
 from memenvs.houses.habitat.labels import object_class, room_type
 from memenvs.houses.habitat.splits import split_scenes
 from memenvs.houses.house import BOX, PlacedObject, ShapeBuilder
@@ -199,6 +201,55 @@ def test_a_stage_alone(folder):
         make("Coverage", obs_mode="scan")
     with pytest.raises(ValueError, match=r"threads must be 1 in world 'habitat'.*got 2.*'async'.*'spawn'"):
         make("Roaming", modalities=["pose"], threads=2)
+
+
+def test_a_stage_on_its_side_is_refused(folder):
+    """A mesh is shortest along an axis that the package does not take for up; a config that says up is believed."""
+    upright = write_stage(make_house("scan"), folder / "scan.glb", y_up=True)
+    make = lambda path: make_house_world("habitat", habitat_dataset=path)  # noqa: E731
+    with pytest.raises(
+        ValueError, match=r"scan\.glb seems to have y up, as its sides are 8\.\d x 2\.\d x 4\.\d m"
+    ) as error:
+        make(folder / "scan.glb")
+    advice = json.loads("{" + str(error.value).split("{")[1].split("}")[0] + "}")
+    assert advice == json.loads(upright.read_text())
+    lying = write_stage(make_house("other"), folder / "other.glb").with_suffix(".stage_config.json")
+    write_json(lying, {"render_asset": "other.glb"})
+    with pytest.raises(
+        ValueError, match=r"other\.glb seems to have z up.*takes y unless other\.stage_config\.json says"
+    ):
+        make(lying)
+    write_json(lying, {"render_asset": "other.glb", "up": [0, 1, 0]})
+    make(lying)
+    # not clear where it is about as high as wide
+    creation, tower = pytest.importorskip("trimesh").creation, folder / "tower.glb"
+    for sides, is_clear in (((8, 4, 9), True), ((8, 4, 4.3), False), ((3, 4, 9), False)):
+        creation.box(sides).export(tower)
+        with pytest.raises(ValueError, match="y up") if is_clear else nullcontext():
+            make(tower)
+
+
+def test_the_size_of_a_mesh_is_that_of_its_placed_parts(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    rng, scene, path = np.random.default_rng(0), trimesh.Scene(), tmp_path / "a.glb"
+    parent = scene.graph.base_frame
+    for number in range(4):  # each below the one before
+        placed = trimesh.transformations.random_rotation_matrix(rng.random(3))
+        placed[:3, 3] = rng.normal(size=3)
+        box = trimesh.creation.box(1 + rng.random(3))
+        scene.add_geometry(box, node_name=str(number), parent_node_name=parent, transform=placed)
+        parent = str(number)
+    path.write_bytes(scene.export(file_type="glb"))
+    np.testing.assert_allclose(glb_size(path), scene.extents, rtol=1e-5)
+    trimesh.creation.box((2, 1, 3)).export(path)
+    document, rest = unpacked(path.read_bytes())
+    half = math.sqrt(0.5)  # twice as long, then a quarter turn about z
+    document["nodes"] = [{"mesh": 0, "scale": [2, 1, 1], "rotation": [0, 0, half, half], "translation": [5, 6, 7]}]
+    path.write_bytes(packed(document, rest))
+    np.testing.assert_allclose(glb_size(path), (1, 4, 3), rtol=1e-6)
+    del document["accessors"][document["meshes"][0]["primitives"][0]["attributes"]["POSITION"]]["max"]
+    path.write_bytes(packed(document, rest))
+    assert glb_size(path) is None
 
 
 @pytest.mark.nightly

@@ -308,7 +308,6 @@ def test_bad_settings_name_the_setting():
         ({"scene_objects": (1, 2)}, "the second at least 3"),
         ({"failure": (0.1, 0.1)}, "failure must be three probabilities"),
         ({"incomplete": 1.5}, "incomplete must be a probability"),
-        ({"key_frames": "all"}, "unknown key_frames 'all'"),
         ({"place_weights": (1.0,)}, "place_weights must be 7 numbers"),
         ({"window_seconds": 0}, "window_seconds must be an integer"),
     ):

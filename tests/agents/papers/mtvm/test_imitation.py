@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from memenvs.agents import make_vec_env
-from memenvs.agents.papers.mtvm import rollouts
 from memenvs.agents.papers.mtvm.learner import ImitationA2C
 from memenvs.agents.papers.mtvm.model import DecisionOutput
 from memenvs.agents.papers.mtvm.rollouts import Rollout, RolloutStep, discounted_returns
@@ -141,27 +140,6 @@ def test_an_update_decays_weights_and_ends_without_dropout(
     with pytest.raises(ValueError, match=r"loss and gradient must be finite, got imitation_error inf, .* in update 2"):
         model.learn(2, reset_num_timesteps=False)
     assert torch.equal(before, weights(model))
-
-
-@pytest.mark.parametrize("two_way", [True, False], ids=["two-way", "fixed text"])
-def test_the_inconsistency_is_0_if_no_word_is_dropped(make_learner, two_way: bool) -> None:
-    for rate, is_zero in ((0.0, True), (0.9, False)):
-        model = sharpen(make_learner(3, network={"two_way": two_way}, word_drop=rate))
-        torch.manual_seed(1)
-        rollout = model.play(model.env, 0, teacher_forcing=True)
-        differences = torch.cat([step.inconsistency for step in rollout.steps])
-        assert bool((rollout.text_inconsistency.abs().max() < 1e-6) == is_zero) and bool(
-            (differences.abs().max() < 1e-6) == is_zero
-        )
-        assert bool((differences >= 0.0).all()) and bool((rollout.text_inconsistency >= 0.0).all())
-
-
-def test_the_text_counts_where_it_attends_to_the_views(make_learner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollouts, "inconsistency", lambda first, *_: torch.ones(len(first)))
-    for two_way, expected in ((True, 2.0), (False, 1.0)):
-        model = make_learner(2, network={"two_way": two_way})
-        rollout = model.play(model.env, 0, teacher_forcing=True)
-        assert torch.cat([step.inconsistency for step in rollout.steps]).unique().tolist() == [expected]
 
 
 @pytest.mark.parametrize("layers", [1, 3])

@@ -20,7 +20,6 @@ from memenvs.cli.caption import BAR
 from memenvs.cli.common import lossy_streams, parse_settings, run_command
 from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
-from memenvs.files import atomic_replace
 from memenvs.registry import ENVIRONMENTS
 from tests.certificates.cue import registered
 from tests.houses.procthor.made_houses import two_rooms, write_houses
@@ -357,20 +356,6 @@ def test_failed_film_keeps_the_old_file(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_atomic_replace(tmp_path):
-    path = tmp_path / "some.txt"
-    with atomic_replace(path) as temporary:
-        temporary.write_text("new")
-        assert not path.exists()
-        assert temporary.suffix == ".txt"
-    assert path.read_text() == "new"
-    with pytest.raises(KeyError), atomic_replace(path) as temporary:
-        temporary.write_text("part")
-        raise KeyError
-    assert path.read_text() == "new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def _without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     real = builtins.__import__
 
@@ -484,28 +469,6 @@ def test_wrong_arguments(capsys):
     ):
         err = refuse(capsys, *argv)
         assert [part for part in parts if part not in err] == [], err
-
-
-def test_help(capsys):
-    names = ("list", "rollout", "bench", "house", "assets", "play", "record", "dataset", "warmup", "score")
-    for command in ("", *names, "verbalization"):
-        with pytest.raises(SystemExit) as end:
-            main([*command.split(), "--help"])
-        assert end.value.code == 0
-        out, err = capsys.readouterr()
-        assert err == ""
-        assert "usage: memenvs" in out
-        assert command == "" or "--json" in out
-
-
-def test_as_a_process():
-    done = process("list", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(json.loads(done.stdout)) == len(ENVIRONMENTS)
-    done = process("rollout", "Darkroom-v0", "--env_kwargs", '{"split": 3}')
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 FULL = "error: cannot write to standard output: [Errno 28] No space left on device"

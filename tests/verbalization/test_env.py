@@ -341,7 +341,6 @@ def test_bad_settings_are_named():
         ({"lengths": ()}, "lengths must be an integer or a list"),
         ({"lengths": (0,)}, "lengths must be an integer of at least 1"),
         ({"questions_per_history": 0}, "questions_per_history must be an integer"),
-        ({"objects": ("cup",)}, "objects: unknown 'cup'"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             make(**settings)

@@ -87,10 +87,14 @@ def failures(name: str, cases: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield from attempt(f"{name} with {settings}", settings, functools.partial(use, settings))
 
 
+@pytest.mark.parametrize(
+    "is_whole", [pytest.param(False, marks=pytest.mark.slow), pytest.param(True, marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.slow
-def test_some_settings(name: str) -> None:
-    assert not list(failures(name, some(CONFIGS[name][0], 40)))
+def test_settings(name: str, is_whole: bool) -> None:
+    config = CONFIGS[name][0]
+    wrong = list(failures(name, [*single(config), *pairs(config, 500)] if is_whole else some(config, 40)))
+    assert not wrong, "\n".join(wrong)
 
 
 def test_types_and_ranges_are_those_of_the_descriptions() -> None:
@@ -132,11 +136,3 @@ def test_sizes_beyond_the_largest_are_named() -> None:
         make_memory("relic", 6, rope_base=10**30)
     with pytest.raises(ValueError, match=r"n_steps must fit .* 64-bit integer, got an integer of 64 bits"):
         PPOConfig(n_steps=2**63)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", CONFIGS)
-def test_all_settings(name: str) -> None:
-    config = CONFIGS[name][0]
-    wrong = list(failures(name, [*single(config), *pairs(config, 500)]))
-    assert not wrong, "\n".join(wrong)

@@ -417,8 +417,6 @@ def test_play_without_a_screen():
 def test_wrong_arguments(capsys):
     for argv, parts in (
         ((), ("COMMAND", "see memenvs --help")),
-        (("fly",), ("argument COMMAND", "'fly'", "'rollout'")),
-        (("list", "--jsno"), ("--jsno",)),
         (("list", "--json", "--markdown"), ("argument --markdown", "--json")),
         (("rollout",), ("ID", "see memenvs rollout --help")),
         (
@@ -428,13 +426,10 @@ def test_wrong_arguments(capsys):
         (("rollout", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'", "memenvs/Darkroom-v0")),
         (("rollout", "Darkroom-v0", "--policy", "best"), ("argument --policy", "'best'", "oracle")),
         (("rollout", "Darkroom-v0", "--episodes", "0"), ("argument --episodes", "at least 1", "'0'")),
-        (("rollout", "Darkroom-v0", "--episodes", "many"), ("argument --episodes", "'many'")),
         (("rollout", "Darkroom-v0", "--seed", "-1"), ("argument --seed", "at least 0")),
         (("rolout", "Darkroom-v0"), ("argument COMMAND: unknown 'rolout'", "did you mean 'rollout'?")),
         (("rollout", "Darkroom-v0", "--sede=3"), ("unknown option '--sede=3'", "did you mean '--seed'?")),
-        (("rollout", "Darkroom-v0", "--policy", "orcle"), ("argument --policy: unknown 'orcle'", "mean 'oracle'?")),
         (("rollout", "Darkroom-v0", "--env_kwargs", "{"), ("argument --env_kwargs", "JSON object", "'{'")),
-        (("rollout", "Darkroom-v0", "--env_kwargs", "[1]"), ("argument --env_kwargs", "JSON object", "'[1]'")),
         (
             ("rollout", "Darkroom-v0", "--env_kwargs", '{"split": "val"}'),
             ('error: memenvs/Darkroom-v0 with --env_kwargs {"split": "val"}: unknown split \'val\'', "'train'"),
@@ -445,8 +440,6 @@ def test_wrong_arguments(capsys):
         ),
         (("rollout", "Darkroom-v0", "--env_kwargs", '{"num_envs": 1}'), ("argument --env_kwargs", "'num_envs'")),
         (("bench", "Darkroom-v0", "--seconds", "0"), ("argument --seconds", "above 0", "'0'")),
-        (("bench", "Darkroom-v0", "--seconds", "nan"), ("argument --seconds", "'nan'")),
-        (("bench", "Darkroom-v0", "--num-envs", "1.5"), ("argument --num-envs", "'1.5'")),
         (("bench", "Darkroom-v0", "--env_kwargs", '{"size": 1}'), ("error: memenvs/Darkroom-v0 with", "size", "got 1")),
         (("house",), ("--seed", "--file")),
         (("house", "--seed", "1", "--file", "f"), ("--file", "--seed")),
@@ -463,7 +456,6 @@ def test_wrong_arguments(capsys):
         (("record", "Darkroom-v0"), ("--out",)),
         (("record", "Darkroom-v0", "--out", "video.avi"), ("argument --out", ".gif or .mp4", "'video.avi'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),
-        (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "many"), ("argument --fps", "'many'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--frames", "1"), ("argument --frames", "at least 2", "'1'")),
         (("play", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'")),
     ):

@@ -84,18 +84,18 @@ RANGE = re.compile(r"(>=?) (\d+)|in ([\[(])(\d+), (\d+)([\])])|\b(\d+) to (\d[\d
 
 
 def declared(config: Any) -> Iterator[tuple[str, list[Any], list[Any]]]:
-    """Each setting with the values at the edges of what its type and description allow, and values beyond."""
+    """Each setting, values at the edges of what its type and description allow, and some beyond."""
     hints, meanings = get_type_hints(config), attributes(config)
     for name in (field.name for field in fields(config)):
         kind = get_origin(hints[name])
         kinds = {*get_args(hints[name])} if kind in (Literal, UnionType) else {hints[name]}
-        found = RANGE.search(meanings[name])
+        stated = RANGE.search(meanings[name])
         if kind is Literal:
             yield name, [*kinds], ["no choice", 3]
         elif kinds <= {bool, NoneType}:
             yield name, [True, False], [1, "yes"]
-        elif found and kinds <= {int, float, NoneType}:
-            above, low, opening, begin, end, closing, first, last = found.groups()
+        elif stated and kinds <= {int, float, NoneType}:
+            above, low, opening, begin, end, closing, first, last = stated.groups()
             lowest, highest = int(low or begin or first), (end or last or "").replace(",", "")
             step, is_open = 1 if int in kinds else 1e-6, above == ">" or opening == "("
             edges, beyond = [lowest + step * is_open], [lowest - step * (not is_open), "3", True]
@@ -107,7 +107,7 @@ def declared(config: Any) -> Iterator[tuple[str, list[Any], list[Any]]]:
 
 
 def undeclared(config: Any) -> Iterator[str]:
-    """Settings that are not as they are declared: a value at an edge may only be refused beside another setting."""
+    """Settings that are not as declared; an edge may be refused beside another setting."""
     names = [field.name for field in fields(config)]
     for name, edges, beyond in declared(config):
         for value, fits in [*((edge, True) for edge in edges), *((value, False) for value in beyond)]:

@@ -211,8 +211,8 @@ def test_damaged_files(file: File, count: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_settings(config: Any, is_whole: bool) -> None:
-    found = list(settings_failures(config, [*single(config), *pairs(config, 3000)] if is_whole else some(config, 100)))
-    assert not found, "\n".join(found)
+    wrong = list(settings_failures(config, [*single(config), *pairs(config, 3000)] if is_whole else some(config, 100)))
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(None, marks=pytest.mark.nightly)])
@@ -220,5 +220,5 @@ def test_settings(config: Any, is_whole: bool) -> None:
 def test_options(spec: Any, count: int | None) -> None:
     cases = options(spec)
     chosen = np.random.default_rng(0).permutation(len(cases))[:count]
-    found = list(option_failures(spec, [cases[i] for i in chosen]))
-    assert not found, "\n".join(found)
+    wrong = list(option_failures(spec, [cases[i] for i in chosen]))
+    assert not wrong, "\n".join(wrong)

@@ -44,7 +44,8 @@ def test_types_and_ranges_are_those_of_the_descriptions(config):
 
 
 @pytest.mark.parametrize(
-    ("config", "name"), [(config, each.name) for config in CONFIGS for each in fields(config) if each.name in NUMBERS]
+    ("config", "name"),
+    [(config, field.name) for config in CONFIGS for field in fields(config) if field.name in NUMBERS],
 )
 def test_numbers(config, name):
     value = 4 if (config.__name__, name) == ("RoomsConfig", "rooms") else NUMBERS[name]

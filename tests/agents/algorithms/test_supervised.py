@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from memenvs.agents.algorithms.supervised import evaluate_model
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.prediction_experiment import (
     evaluate_predictions,
     make_run_learner,
@@ -159,6 +159,21 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     with pytest.raises(ValueError, match=r"weights must be finite, got NaN or infinity in 'model\.head\.bias'"):
         learner.save(tmp_path / "a.zip", {})
     assert (tmp_path / "a.zip").read_bytes() == before
+
+
+def test_checkpoint_of_another_run_is_refused(tmp_path):
+    file = tmp_path / CHECKPOINT
+    with run_of(tmp_path, SMALL) as run:
+        train_run(run, quiet=True)
+    for name, value, message in (
+        ("policy.dim", 16, r"is of another run: policy\.dim must be 16, got 32"),
+        ("seed", 1, "is of another run: seed must be 1, got 0"),
+    ):
+        changed = with_overrides(SMALL, [(name, value)])
+        (tmp_path / "config.json").write_text(json.dumps(changed.to_json()))
+        with run_of(tmp_path) as run, pytest.raises(ValueError, match=message):
+            train_run(run, quiet=True)
+        assert file.exists()
 
 
 def test_wrong_settings_are_known_before_a_run():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from memenvs.docstrings import attributes
 from tests import damage
 
 VALUES: tuple[Any, ...] = (
@@ -74,3 +77,44 @@ def pairs(config: Any, count: int) -> Iterator[dict[str, Any]]:
         rng = np.random.default_rng(i)
         chosen = rng.choice(names, min(2, len(names)), replace=False)
         yield {str(each): VALUES[int(rng.integers(len(VALUES)))] for each in chosen}
+
+
+#: The range that the description of a number gives: ">= 1", "> 0", "in [0, 1)" or "1 to 1,000".
+RANGE = re.compile(r"(>=?) (\d+)|in ([\[(])(\d+), (\d+)([\])])|\b(\d+) to (\d[\d,]*)")
+
+
+def declared(config: Any) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """Each setting, values at the edges of what its type and description allow, and some beyond."""
+    hints, meanings = get_type_hints(config), attributes(config)
+    for name in (field.name for field in fields(config)):
+        kind = get_origin(hints[name])
+        kinds = {*get_args(hints[name])} if kind in (Literal, UnionType) else {hints[name]}
+        stated = RANGE.search(meanings[name])
+        if kind is Literal:
+            yield name, [*kinds], ["no choice", 3]
+        elif kinds <= {bool, NoneType}:
+            yield name, [True, False], [1, "yes"]
+        elif stated and kinds <= {int, float, NoneType}:
+            above, low, opening, begin, end, closing, first, last = stated.groups()
+            lowest, highest = int(low or begin or first), (end or last or "").replace(",", "")
+            step, is_open = 1 if int in kinds else 1e-6, above == ">" or opening == "("
+            edges, beyond = [lowest + step * is_open], [lowest - step * (not is_open), "3", True]
+            beyond += [] if float in kinds else [lowest + 0.5]
+            if highest:
+                edges.append(int(highest) - step * (closing == ")"))
+                beyond.append(int(highest) + step * (closing != ")"))
+            yield name, edges, beyond
+
+
+def undeclared(config: Any) -> Iterator[str]:
+    """Settings that are not as declared; an edge may be refused beside another setting."""
+    names = [field.name for field in fields(config)]
+    for name, edges, beyond in declared(config):
+        for value, fits in [*((edge, True) for edge in edges), *((value, False) for value in beyond)]:
+            try:
+                config(**{name: value})
+                named = []
+            except (TypeError, ValueError) as error:
+                named = [other for other in names if re.search(rf"\b{other}\b", str(error))]
+            if named == [name] if fits else name not in named:
+                yield f"{config.__name__}, {name}={value!r}: {named}"

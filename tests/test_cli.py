@@ -20,7 +20,6 @@ from memenvs.cli.caption import BAR
 from memenvs.cli.common import lossy_streams, parse_settings, run_command
 from memenvs.cli.record import Video, _write_gif
 from memenvs.core import TrialEnv
-from memenvs.files import atomic_replace
 from memenvs.registry import ENVIRONMENTS
 from tests.certificates.cue import registered
 from tests.houses.procthor.made_houses import two_rooms, write_houses
@@ -356,20 +355,6 @@ def test_failed_film_keeps_the_old_file(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_atomic_replace(tmp_path):
-    path = tmp_path / "some.txt"
-    with atomic_replace(path) as temporary:
-        temporary.write_text("new")
-        assert not path.exists()
-        assert temporary.suffix == ".txt"
-    assert path.read_text() == "new"
-    with pytest.raises(KeyError), atomic_replace(path) as temporary:
-        temporary.write_text("part")
-        raise KeyError
-    assert path.read_text() == "new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def _without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     real = builtins.__import__
 
@@ -431,7 +416,6 @@ def test_play_without_a_screen():
 def test_wrong_arguments(capsys):
     for argv, parts in (
         ((), ("COMMAND", "see memenvs --help")),
-        (("fly",), ("argument COMMAND", "'fly'", "'rollout'")),
         (("list", "--jsno"), ("--jsno",)),
         (("rollout",), ("ID", "see memenvs rollout --help")),
         (
@@ -441,13 +425,10 @@ def test_wrong_arguments(capsys):
         (("rollout", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'", "memenvs/Darkroom-v0")),
         (("rollout", "Darkroom-v0", "--policy", "best"), ("argument --policy", "'best'", "oracle")),
         (("rollout", "Darkroom-v0", "--episodes", "0"), ("argument --episodes", "at least 1", "'0'")),
-        (("rollout", "Darkroom-v0", "--episodes", "many"), ("argument --episodes", "'many'")),
         (("rollout", "Darkroom-v0", "--seed", "-1"), ("argument --seed", "at least 0")),
         (("rolout", "Darkroom-v0"), ("argument COMMAND: unknown 'rolout'", "did you mean 'rollout'?")),
         (("rollout", "Darkroom-v0", "--sede=3"), ("unknown option '--sede=3'", "did you mean '--seed'?")),
-        (("rollout", "Darkroom-v0", "--policy", "orcle"), ("argument --policy: unknown 'orcle'", "mean 'oracle'?")),
         (("rollout", "Darkroom-v0", "--env_kwargs", "{"), ("argument --env_kwargs", "JSON object", "'{'")),
-        (("rollout", "Darkroom-v0", "--env_kwargs", "[1]"), ("argument --env_kwargs", "JSON object", "'[1]'")),
         (
             ("rollout", "Darkroom-v0", "--env_kwargs", '{"split": "val"}'),
             ('error: memenvs/Darkroom-v0 with --env_kwargs {"split": "val"}: unknown split \'val\'', "'train'"),
@@ -458,8 +439,6 @@ def test_wrong_arguments(capsys):
         ),
         (("rollout", "Darkroom-v0", "--env_kwargs", '{"num_envs": 1}'), ("argument --env_kwargs", "'num_envs'")),
         (("bench", "Darkroom-v0", "--seconds", "0"), ("argument --seconds", "above 0", "'0'")),
-        (("bench", "Darkroom-v0", "--seconds", "nan"), ("argument --seconds", "'nan'")),
-        (("bench", "Darkroom-v0", "--num-envs", "1.5"), ("argument --num-envs", "'1.5'")),
         (("bench", "Darkroom-v0", "--env_kwargs", '{"size": 1}'), ("error: memenvs/Darkroom-v0 with", "size", "got 1")),
         (("house",), ("--seed", "--file")),
         (("house", "--seed", "1", "--file", "f"), ("--file", "--seed")),
@@ -476,34 +455,11 @@ def test_wrong_arguments(capsys):
         (("record", "Darkroom-v0"), ("--out",)),
         (("record", "Darkroom-v0", "--out", "video.avi"), ("argument --out", ".gif or .mp4", "'video.avi'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),
-        (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "many"), ("argument --fps", "'many'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--frames", "1"), ("argument --frames", "at least 2", "'1'")),
         (("play", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'")),
     ):
         err = refuse(capsys, *argv)
         assert [part for part in parts if part not in err] == [], err
-
-
-def test_help(capsys):
-    names = ("list", "rollout", "bench", "house", "assets", "play", "record", "dataset", "warmup", "score")
-    for command in ("", *names, "verbalization"):
-        with pytest.raises(SystemExit) as end:
-            main([*command.split(), "--help"])
-        assert end.value.code == 0
-        out, err = capsys.readouterr()
-        assert err == ""
-        assert "usage: memenvs" in out
-        assert command == "" or "--json" in out
-
-
-def test_as_a_process():
-    done = process("list", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(json.loads(done.stdout)) == len(ENVIRONMENTS)
-    done = process("rollout", "Darkroom-v0", "--env_kwargs", '{"split": 3}')
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 FULL = "error: cannot write to standard output: [Errno 28] No space left on device"

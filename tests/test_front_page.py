@@ -51,14 +51,12 @@ def test_pictures_are_small_and_move():
 
 @pytest.mark.programs
 def test_pictures_are_those_that_the_command_makes(tmp_path):
-    made = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        done = run_python(PICTURES, "Darkroom-v0", "--out", str(tmp_path / name))
-        assert done.returncode == 0, done.stderr
-        made.append(tmp_path / name / "Darkroom-v0.webp")
-    assert made[0].read_bytes() == made[1].read_bytes()
-    with Image.open(made[0]) as new, Image.open(ROOT / "docs" / "images" / "Darkroom-v0.webp") as kept:
+    done = run_python(PICTURES, "Darkroom-v0", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    with (
+        Image.open(tmp_path / "Darkroom-v0.webp") as new,
+        Image.open(ROOT / "docs" / "images" / "Darkroom-v0.webp") as kept,
+    ):
         frames = [
             [np.asarray(each.convert("RGB"), int) for each in ImageSequence.Iterator(file)] for file in (new, kept)
         ]

@@ -199,7 +199,6 @@ def options(spec: Any) -> list[tuple[str, Any]]:
 
 
 CONFIGS = list({load_task(spec.task).config_type: None for spec in ENVIRONMENTS})
-BY_NAME = {"argnames": "spec", "argvalues": ENVIRONMENTS, "ids": lambda spec: spec.name}
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.nightly)])
@@ -209,27 +208,17 @@ def test_damaged_files(file: File, count: int, tmp_path: Path) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("config", CONFIGS)
-def test_some_settings(config: Any) -> None:
-    assert not list(settings_failures(config, some(config, 100)))
+def test_settings(config: Any, is_whole: bool) -> None:
+    wrong = list(settings_failures(config, [*single(config), *pairs(config, 3000)] if is_whole else some(config, 100)))
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(**BY_NAME)
-def test_some_options(spec: Any) -> None:
+@pytest.mark.parametrize("count", [10, pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+def test_options(spec: Any, count: int | None) -> None:
     cases = options(spec)
-    chosen = np.random.default_rng(0).permutation(len(cases))[:10]
-    assert not list(option_failures(spec, [cases[i] for i in chosen]))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("config", CONFIGS)
-def test_all_settings(config: Any) -> None:
-    found = list(settings_failures(config, [*single(config), *pairs(config, 3000)]))
-    assert not found, "\n".join(found)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(**BY_NAME)
-def test_all_options(spec: Any) -> None:
-    found = list(option_failures(spec, options(spec)))
-    assert not found, "\n".join(found)
+    chosen = np.random.default_rng(0).permutation(len(cases))[:count]
+    wrong = list(option_failures(spec, [cases[i] for i in chosen]))
+    assert not wrong, "\n".join(wrong)

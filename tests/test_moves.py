@@ -54,15 +54,6 @@ def test_a_moves_object_draws_no_more_than_is_needed() -> None:
     assert TrialEnv(Darkroom).reset(seed=0, options={"episode_index": 2**61})[1]["episode_index"] == 2**61
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_moves_that_are_no_probability_are_refused(task: Any) -> None:
-    for value in (-0.1, 1.5, float("nan"), 2):
-        with pytest.raises(ValueError, match="moves must be"):
-            TrialEnv(task, moves=value)
-    with pytest.raises(TypeError, match="moves must be a number, got 'often'"):
-        TrialEnv(task, moves="often")
-
-
 def test_the_explorer_searches_on_where_the_goal_has_gone() -> None:
     """A 3 x 3 room by hand: the goal moves from (0, 1) to (2, 2), then to (0, 0)."""
     env = TrialVectorEnv(

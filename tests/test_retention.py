@@ -11,7 +11,6 @@ from memenvs.retention import (
     FIFO,
     LIFO,
     QUOTA,
-    STRATEGIES,
     STRATEGY_NAMES,
     eviction_times,
     place_quota,
@@ -39,12 +38,6 @@ def test_by_hand() -> None:
         ("quota", [3, 4, 5]),  # one each: B0, A1 and A2 were evicted by units of their own place
     ):
         assert kept([B, A, A, C, A, B], strategy, 3, n_places=3) == expected, strategy
-
-
-def test_of_equal_places_the_lowest_is_evicted() -> None:
-    assert kept([B, A, C, D], "mvfo", 3) == [0, 2, 3]
-    assert kept([B, A, C, D], "lvfo", 3) == [0, 2, 3]
-    assert kept([C, B, B, C, A], "mvfo", 4) == [0, 2, 3, 4]  # B1, the older one of the lower label
 
 
 def reference_times(places: list[int], resets: list[bool], strategy: str, capacity: int) -> list[int]:
@@ -83,42 +76,6 @@ def test_equals_the_reference(data: st.DataObject) -> None:
     if not breaks:
         stored = retained(places, strategy, capacity, n_places=5)
         np.testing.assert_array_equal(stored, times == units)
-
-
-def ballet_like(rng: np.random.Generator) -> tuple[np.ndarray, dict[str, list[int]]]:
-    """18 visits to 8 places, and the visits that each Room Ballet task needs.
-
-    One place has 8 visits, at least 4 of them among the first 8.
-    """
-    order = np.arange(18)
-    order[4:] = rng.permutation(order[4:])
-    order[:8] = rng.permutation(order[:8])
-    places = rng.permutation(8)[np.repeat(np.arange(8), [8, 3, 2, 1, 1, 1, 1, 1])[order]]
-    last = [int(np.flatnonzero(places == place)[-1]) for place in range(8)]
-    most = np.flatnonzero(places == np.bincount(places).argmax()).tolist()
-    return places, {"fifo": list(range(9, 18)), "lifo": list(range(9)), "mvfo": last, "lvfo": most}
-
-
-def test_matching_strategy_keeps_what_its_task_needs() -> None:
-    rng = np.random.default_rng(0)
-    for frames in (1, 32):  # units are visits, or frames
-        for _ in range(100):
-            places, targets = ballet_like(rng)
-            stream = np.repeat(places, frames)[None]
-            for strategy in STRATEGIES:
-                stored = retained(stream, strategy, 9 * frames)[0].reshape(18, frames)
-                assert stored.sum() == 9 * frames
-                assert stored[targets[strategy]].all()
-
-
-def test_rows_have_their_own_strategies_gaps_and_resets() -> None:
-    places = np.array([[A, A, B, A, -1, B]] * 4)
-    got = retained(places, np.array([0, 1, 2, 3]), 2)
-    assert [np.flatnonzero(row).tolist() for row in got] == [[3, 5], [0, 1], [2, 5], [2, 5]]
-    resets = np.zeros((1, 6), bool)
-    resets[0, [0, 3]] = True
-    assert eviction_times(np.array([[A, B, B, A, A, B]]), "fifo", 2, resets=resets).tolist() == [[2, 3, 3, 5, 6, 6]]
-    assert eviction_times(np.array([[A, B, B, A, A, B]]), "lifo", 2, resets=resets).tolist() == [[3, 3, 2, 6, 6, 5]]
 
 
 def test_quota_of_a_place() -> None:

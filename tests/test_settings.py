@@ -16,8 +16,11 @@ from memenvs.houses.worlds import make_house_world
 from memenvs.objectnav.env import ExtObjNav
 from memenvs.registry import ENVIRONMENTS
 from memenvs.task import load_task
+from memenvs.verbalization.household_config import HouseholdConfig
+from tests.fuzzing import undeclared
 
 TASKS = {spec.id: load_task(spec.task) for spec in ENVIRONMENTS}
+CONFIGS = list(dict.fromkeys(task.config_type for task in TASKS.values()))
 #: Settings that are integers, or two of them, and their values where the default is None.
 NUMBERS = {
     "feature_size": 5,
@@ -35,17 +38,15 @@ NUMBERS = {
 UNBOUNDED = {"layout_pool", "max_episode_steps"}
 
 
-def number_settings() -> list[tuple[Any, str]]:
-    """Config and name of each setting that is a number or two."""
-    settings = []
-    for config in {task.config_type: None for task in TASKS.values()}:
-        for field in fields(config):
-            if field.name in NUMBERS:
-                settings.append((config, field.name))
-    return settings
+@pytest.mark.parametrize("config", [*CONFIGS, HouseholdConfig])
+def test_types_and_ranges_are_those_of_the_descriptions(config):
+    assert list(undeclared(config)) == []
 
 
-@pytest.mark.parametrize(("config", "name"), number_settings(), ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [(config, field.name) for config in CONFIGS for field in fields(config) if field.name in NUMBERS],
+)
 def test_numbers(config, name):
     value = 4 if (config.__name__, name) == ("RoomsConfig", "rooms") else NUMBERS[name]
     expected = tuple(value) if isinstance(value, list) else value

@@ -204,13 +204,9 @@ def failures(name: str, count: int, seed: int, folder: Path) -> Iterator[str]:
             yield from attempt(f"{where}, in use", [""], lambda loaded=loaded: target.use(loaded[0]))  # by any words
 
 
+@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", TARGETS)
-def test_damaged_files_are_refused_by_name(name: str, tmp_path: Path) -> None:
-    assert not list(failures(name, 5 if name == "report" else 18, 0, tmp_path))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", TARGETS)
-def test_many_damaged_files_are_refused_by_name(name: str, tmp_path: Path) -> None:
-    wrong = list(failures(name, 200 if name == "report" else 3000, 1, tmp_path))
+def test_damaged_files_are_refused_by_name(name: str, is_whole: bool, tmp_path: Path) -> None:
+    few, many = (5, 200) if name == "report" else (18, 3000)
+    wrong = list(failures(name, many if is_whole else few, is_whole, tmp_path))
     assert not wrong, "\n".join(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any
@@ -14,11 +15,11 @@ from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.algorithms.allocator_config import AllocatorConfig
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
-from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig, T5Sizes
+from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig, T5Sizes, TextConfig
 from memenvs.agents.papers.mtvm.config import ImitationConfig, MTVMConfig
 from memenvs.agents.papers.sat.config import BalletModelConfig, PictureModelConfig
 from tests.agents.learners import darkroom
-from tests.fuzzing import attempt, pairs, single, some
+from tests.fuzzing import attempt, pairs, single, some, undeclared
 
 SMALL: dict[str, Any] = {
     "dim": 8,
@@ -86,10 +87,40 @@ def failures(name: str, cases: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield from attempt(f"{name} with {settings}", settings, functools.partial(use, settings))
 
 
+@pytest.mark.parametrize(
+    "is_whole", [pytest.param(False, marks=pytest.mark.slow), pytest.param(True, marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.slow
-def test_some_settings(name: str) -> None:
-    assert not list(failures(name, some(CONFIGS[name][0], 40)))
+def test_settings(name: str, is_whole: bool) -> None:
+    config = CONFIGS[name][0]
+    wrong = list(failures(name, [*single(config), *pairs(config, 500)] if is_whole else some(config, 40)))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_types_and_ranges_are_those_of_the_descriptions() -> None:
+    configs = {config for config, _ in CONFIGS.values()} | {T5Sizes, TextConfig}
+    assert [line for config in configs for line in undeclared(config)] == []
+
+
+def test_settings_of_learners_that_depend_on_each_other() -> None:
+    with pytest.raises(ValueError, match="min_reward must be finite, got -inf"):
+        DQNConfig(min_reward=-math.inf)
+    assert DQNConfig().lowest_reward == -math.inf and DQNConfig(min_reward=-2.5).lowest_reward == -2.5
+    assert DQNConfig(capacity=5, batch_size=5).batch_size == 5
+    assert PPOConfig(n_steps=12, n_updates=12).segment == 1
+    assert PPOConfig(gamma=1, clip_range_vf=None) == PPOConfig(gamma=1.0, clip_range_vf=None)
+    for change in ({"bootstrap_truncated": True, "shuffle_episodes": False}, {"n_updates": 2}):
+        with pytest.raises(ValueError, match="credit_across_episodes must be False"):
+            PPOConfig(**{"n_updates": 1, "credit_across_episodes": True, **change})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"n_updates must divide n_steps \(10\), got 3"):
+        PPOConfig(n_steps=10, n_updates=3)
+    with pytest.raises(ValueError, match=r"batch_size must be at most capacity \(1000\), got 1001"):
+        DQNConfig(batch_size=1001)
+    for config, name in ((PPOConfig, "n_updates"), (DQNConfig, "batch_size")):
+        with pytest.raises(ValueError, match=f"{name} must be .*at least 1, got 0"):
+            config(**{name: 0})  # type: ignore[arg-type]
+    for fits in ({"n_updates": 1}, {"shuffle_episodes": False}):  # nothing is shuffled
+        assert PPOConfig(credit_across_episodes=True, **fits).credit_across_episodes  # type: ignore[arg-type]
 
 
 def test_sizes_beyond_the_largest_are_named() -> None:
@@ -105,11 +136,3 @@ def test_sizes_beyond_the_largest_are_named() -> None:
         make_memory("relic", 6, rope_base=10**30)
     with pytest.raises(ValueError, match=r"n_steps must fit .* 64-bit integer, got an integer of 64 bits"):
         PPOConfig(n_steps=2**63)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", CONFIGS)
-def test_all_settings(name: str) -> None:
-    config = CONFIGS[name][0]
-    wrong = list(failures(name, [*single(config), *pairs(config, 500)]))
-    assert not wrong, "\n".join(wrong)

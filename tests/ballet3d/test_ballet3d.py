@@ -226,14 +226,7 @@ def test_options_and_pictures():
 
 def test_bad_input(world):
     for settings, error, message in (
-        ({"world": "habitat"}, ValueError, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
-        (
-            {"strategy_task": "FIFO"},
-            ValueError,
-            r"unknown strategy_task 'FIFO'; did you mean 'fifo'\?",
-        ),
         ({"n_south": 5}, ValueError, "n_south must be an integer of at least 3 and at most 4, got 5"),
-        ({"threads": 0}, ValueError, "threads must be an integer of at least 1"),
         ({"n_south": 3.0}, TypeError, "n_south must be a whole number, got 3.0"),
     ):
         with pytest.raises(error, match=message):

@@ -199,7 +199,6 @@ def test_options():
 def test_invalid_settings():
     steps = r"steps must be three integers, before \(at least 1\), during and after the stay"
     for name, settings, error, message in (
-        ("", {"split": "dev"}, ValueError, "unknown split 'dev'; choose from"),
         ("", {"images": 3}, TypeError, "images must be text or None, got 3"),
         ("", {"num_images": 0}, ValueError, "num_images must be an integer of at least 1 or None, got 0"),
         ("", {"num_images": 62_001}, ValueError, "num_images must be at most 62000, the pictures of split 'train'"),

@@ -204,19 +204,14 @@ def test_starts_up_to_the_walls():
 
 def test_bad_settings():
     for settings, message in (
-        ({"world": "habitat"}, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
         ({"image_size": (61, 25)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(61, 25\)"),
         ({"image_size": (25, 81)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(25, 81\)"),
         ({"image_size": (0, 25)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(0, 25\)"),
         ({"image_size": (25, 0)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(25, 0\)"),
         ({"image_size": 25}, "image_size must be two integers, rows and columns, got 25"),
-        ({"threads": 0}, "threads must be an integer of at least 1 and at most 1024, got 0"),
-        ({"threads": 1025}, "threads must be an integer of at least 1 and at most 1024, got 1025"),
-        ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             FourBoxesConfig(**settings)
-    FourBoxesConfig(threads=1024, max_episode_steps=1)
 
 
 def test_bad_options():

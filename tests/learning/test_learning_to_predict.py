@@ -1,7 +1,4 @@
-"""Room Ballet: a run begins to learn it within a twentieth of the batches of the preset.
-
-That an evicted visit cannot be answered is in `tests/agents/papers/sat/test_ballet_model.py`.
-"""
+"""Room Ballet: a run begins to learn it within a twentieth of the batches of the preset."""
 
 from __future__ import annotations
 

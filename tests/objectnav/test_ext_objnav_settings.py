@@ -103,7 +103,6 @@ def test_settings_are_checked():
         ({"categories": "025_mug"}, "categories must be None or a list .*, got '025_mug'"),
         ({"categories": ["013_apple", 10]}, "categories must have each category once"),
         ({"turn_deg": math.nan}, "turn_deg must be"),
-        ({"turn_deg": "30"}, "turn_deg must be .*, got '30'"),
         (
             {"world": TableWorld(), "split": "train"},
             "split must be None with a HouseWorld, which has its own, got 'train'",
@@ -117,12 +116,8 @@ def test_settings_are_checked():
             {"obs_mode": "symbolic", "image_size": (8, 8)},
             r"image_size must be None in obs_mode 'symbolic', got \(8, 8\)",
         ),
-        ({"turn_deg": None}, "turn_deg must be above 0 and at most 180 degrees, got None"),
         ({"image_size": (0, 4)}, "height must be"),
         ({"image_size": (4.0, 4.0)}, "image_size must be two integers"),
-        ({"fixed_goal_per_trial": 1}, "fixed_goal_per_trial must be True or False, got 1"),
-        ({"compass": "yes"}, "compass must be True or False, got 'yes'"),
-        ({"layout_pool": 0}, "layout_pool must be an integer of at least 1 or None, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             ExtObjNavConfig(**kwargs)

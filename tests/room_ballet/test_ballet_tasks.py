@@ -169,33 +169,6 @@ def test_moves_lead_from_place_to_place():
     assert 0.2 < is_blocked.mean() < 0.3  # of 16 rooms 4 have two walls and 8 have one: (4 * 2 + 8) / 16 / 4
 
 
-@pytest.mark.slow
-def test_next_ballet():
-    """Compare with another Monte Carlo program.
-
-    All rooms are visited in 74.5 % of its episodes; of visited outer rooms, the next one was visited for 96.6 %.
-    """
-    _, episodes = sample("Next", 20_000)
-    seen = np.array([[room in visits for room in range(9)] for visits in episodes.visit_place.tolist()])
-    assert seen.all(1).mean() == pytest.approx(0.745, abs=0.01)
-    following = seen[:, np.roll(RING, -1)]
-    assert (seen[:, RING] & following).sum() / seen[:, RING].sum() == pytest.approx(0.966, abs=0.003)
-    assert 4 not in episodes.query_place
-    index = np.array([RING.index(place) for place in episodes.query_place])
-    every = np.arange(len(index))
-    assert (seen[:, RING] & following)[every, index].all()
-    np.testing.assert_array_equal(episodes.label, episodes.room_dance[every, np.roll(RING, -1)[index]])
-
-
-def test_opposite_ballet():
-    _, episodes = sample("Opposite")
-    assert all(set(visits) == set(range(8)) for visits in episodes.visit_place.tolist())
-    opposite = {0: 7, 1: 6, 2: 5, 3: 4}  # corner to corner, R2 (top middle) to R7 (bottom middle), left to right
-    opposite |= {b: a for a, b in opposite.items()}
-    across = [opposite[room] for room in episodes.query_place.tolist()]
-    np.testing.assert_array_equal(episodes.label, episodes.room_dance[np.arange(500), across])
-
-
 def test_aba():
     task, episodes = sample("ABA")
     assert task.capacity == 8

@@ -142,16 +142,6 @@ def test_invalid_options():
     assert make("FIFO").reset(seed=0, options={"key": 2**63 - 1})[1]["key"] == 2**63 - 1
 
 
-def test_invalid_settings_of_environments():
-    for name, settings, error, message in (
-        ("FIFO", {"obs": "words"}, ValueError, r"unknown obs 'words'; choose from \['pixels', 'symbols'\]"),
-        ("FIFO", {"rooms": 6}, TypeError, "FifoBallet got an unexpected keyword argument 'rooms'"),
-        ("ShortStay", {"size": 2}, ValueError, r"size must be one of \(3, 4, 5\), got 2"),
-    ):
-        with pytest.raises(error, match=message):
-            make(name, **settings)
-
-
 def test_pictures_before_and_at_the_query():
     for name in STRATEGY_TASKS:
         env = make(name.upper(), render_mode="rgb_array")

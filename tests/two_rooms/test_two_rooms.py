@@ -144,14 +144,11 @@ def test_colours_and_sides_are_seen():
 
 def test_bad_input():
     for settings, error, message in (
-        ({"world": "habitat"}, ValueError, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
         ({"image_size": (7, 84)}, ValueError, r"image_size must be from \(8, 8\) to \(512, 512\), got \(7, 84\)"),
         ({"image_size": (84, 513)}, ValueError, r"image_size must be .*, got \(84, 513\)"),
         ({"phases": (4, 80)}, ValueError, r"phases must be three numbers of steps, got \(4, 80\)"),
         ({"phases": (4, 0, 16)}, ValueError, r"phases\[1\] must be an integer of at least 1 .*, got 0"),
-        ({"threads": 0}, ValueError, "threads must be an integer of at least 1"),
         ({"match_reward": math.nan}, ValueError, "match_reward must be finite"),
-        ({"random_order": 1}, TypeError, "random_order must be true or false, got 1"),
     ):
         with pytest.raises(error, match=message):
             TwoRoomsConfig(**settings)

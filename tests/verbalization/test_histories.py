@@ -37,7 +37,8 @@ def test_date_fields():
         assert row == expected and as_seconds(date) == second
 
 
-def check_shared_day_parts(count, tolerance):
+@pytest.mark.parametrize(("count", "tolerance"), [(600, 0.045), pytest.param(5000, 0.025, marks=pytest.mark.nightly)])
+def test_references_to_a_day_and_its_part_are_ambiguous_as_published(count, tolerance):
     """Published shares of episodes that share day and part of the day, or rounded hour."""
     for length, part, hour in ((2, 0.18, 0.06), (3, 0.27, 0.11), (5, 0.38, 0.16), (10, 0.41, 0.17)):
         shared = Counter()
@@ -50,15 +51,6 @@ def check_shared_day_parts(count, tolerance):
                 shared[name] += sum(pairs.count(pair) > 1 for pair in pairs)
         assert abs(shared["part"] / count / length - part) < tolerance
         assert abs(shared["hour"] / count / length - hour) < tolerance
-
-
-def test_references_to_a_day_and_its_part_are_ambiguous_as_published():
-    check_shared_day_parts(600, 0.045)
-
-
-@pytest.mark.nightly
-def test_references_are_ambiguous_as_published_in_many_histories():
-    check_shared_day_parts(5000, 0.025)
 
 
 def test_days_between_episodes_and_questions():

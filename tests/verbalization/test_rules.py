@@ -242,28 +242,23 @@ def test_key_frames_without_what_is_needed_are_refused() -> None:
     assert make_rule("memenvs.verbalization.rules:LikeliestAnswer", env.task).way == "present"
 
 
-def check_even(lengths: tuple[int, ...], count: int, tolerance: float, **settings: Any) -> None:
-    """Check that no history is empty, and that the episodes share the questions about evenly."""
-    dialogs = load_dialogs(EpisodicQAConfig(lengths=lengths, sampling="even", histories=count, **settings))
-    numbers = range(count * len(lengths))
-    assert min(len(dialogs.history(number)) for number in numbers) >= min(lengths)
-    distances = [dialogs.question(dialogs.usable(number), k).qa.distance for number in numbers for k in range(4)]
-    (longest,) = lengths
-    shares = np.bincount([distance or 0 for distance in distances], minlength=longest + 1)[1:]
-    shares = shares / shares.sum()
-    assert len(shares) == longest and np.abs(shares - 1 / longest).max() < tolerance, shares
-
-
-def test_histories_and_distances_are_even() -> None:
+@pytest.mark.parametrize(
+    ("count", "tolerance", "settings"),
+    [
+        (200, 0.055, {"scale": "smoke"}),
+        (200, 0.055, {"scale": "smoke", "kinds": ("action",)}),
+        pytest.param(1000, 0.03, {"data_seed": 0}, marks=pytest.mark.nightly),
+        pytest.param(1000, 0.03, {"data_seed": 1}, marks=pytest.mark.nightly),
+    ],
+)
+def test_histories_and_distances_are_even(count: int, tolerance: float, settings: dict[str, Any]) -> None:
     """Standard error of a share of 500 questions: 1.8 points. Of actions the newest has 32 % in published sampling."""
-    check_even((5,), 200, 0.055, scale="smoke")
-    check_even((5,), 200, 0.055, scale="smoke", kinds=("action",))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("data_seed", [0, 1])
-def test_histories_and_distances_are_even_in_many(data_seed: int) -> None:
-    check_even((5,), 1000, 0.03, data_seed=data_seed)
+    dialogs = load_dialogs(EpisodicQAConfig(lengths=(5,), sampling="even", histories=count, **settings))
+    assert min(len(dialogs.history(number)) for number in range(count)) >= 5  # none is empty
+    distances = [dialogs.question(dialogs.usable(number), k).qa.distance for number in range(count) for k in range(4)]
+    shares = np.bincount([distance or 0 for distance in distances], minlength=6)[1:]
+    shares = shares / shares.sum()
+    assert len(shares) == 5 and np.abs(shares - 1 / 5).max() < tolerance, shares
 
 
 def test_published_sampling_has_empty_histories() -> None:

@@ -179,16 +179,19 @@ def test_q_values_are_those_of_acting(memory: str) -> None:
 @pytest.mark.parametrize("memory", ["smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"])
 @pytest.mark.slow
 def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
-    heads = {"heads": 2} if memory.startswith("smt") else {}
-    for stage in STAGES:
-        policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | stage
-        model = q_learner(
-            copies(Noise, **POSES), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3
-        )
-        shake(model)
-        model.learn(4 * 11 * 5)
-        assert model._n_updates == 9
-        compare_with_acting(model)
+    kwargs = {"dim": 8, "capacity": 4} | ({"heads": 2} if memory.startswith("smt") else {})
+    model = q_learner(
+        copies(Noise, **POSES),
+        {"memory": memory, "memory_kwargs": kwargs},
+        capacity=12,
+        episode_steps=11,
+        batch_size=6,
+        updates_per_collect=3,
+    )
+    shake(model)
+    model.learn(4 * 11 * 5)
+    assert model._n_updates == 9
+    compare_with_acting(model)
 
 
 def compare_with_acting(model: EpisodeDQN) -> None:

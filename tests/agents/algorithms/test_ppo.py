@@ -87,20 +87,6 @@ def step_gradients(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) 
     return gradients(model)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_ratio_is_one_before_the_first_step(memory: str) -> None:
-    model = learner(memory)
-    for begin in (0, SEGMENT, 2 * SEGMENT):
-        act(model) if begin == 0 else act_next(model)
-        end = begin + SEGMENT
-        stored = positions(model, begin, end)
-        distribution, values, actions = model.evaluate(ROWS, begin, end)
-        assert torch.equal(actions, stored["actions"])
-        torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
-        torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
-        model.train()
-
-
 def test_a_ratio_beyond_float32_leaves_gradients_finite() -> None:
     """As between two steps of the optimizer with an action of thousands of numbers; `train` refuses NaN."""
     model = act(learner("gru"))

@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 import torch
 
-from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.cli import main
 from tests.agents.learners import (
     SEGMENT,
@@ -20,25 +20,6 @@ from tests.agents.learners import (
     learner,
     weights,
 )
-
-
-def test_settings_of_wrong_types() -> None:
-    for name, value, message in (
-        ("n_steps", "128", "n_steps must be a whole number, got '128'"),
-        ("n_steps", 128.0, "n_steps must be a whole number, got 128.0"),
-        ("n_epochs", True, "n_epochs must be a whole number, got True"),
-        ("gamma", True, "gamma must be a number, got True"),
-        ("clip_range", None, "clip_range must be a number, got None"),
-        ("clip_range_vf", "0.2", "clip_range_vf must be a number or None, got '0.2'"),
-        ("normalize_advantage", 1, "normalize_advantage must be true or false, got 1"),
-        ("reset_each_rollout", 0, "reset_each_rollout must be true or false or None, got 0"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            PPOConfig(**{name: value})
-
-
-def test_whole_numbers_are_numbers() -> None:
-    assert PPOConfig(gamma=1, clip_range_vf=None) == PPOConfig(gamma=1.0, clip_range_vf=None)
 
 
 def test_unknown_settings_list_the_choices() -> None:

@@ -120,18 +120,6 @@ def test_n_step_returns() -> None:
         assert discount.tolist() == [[0.125, 0.125 * after, 0.25 * after, 0.5 * after]]
 
 
-def test_n_step_returns_of_a_full_row() -> None:
-    """Rewards 10 to 15 of an episode that is as long as a row; lower ones may be raised."""
-    replay = make()
-    play(replay, [1], [6])
-    row, steps = torch.tensor([0]), torch.tensor([[3, 5]])
-    total, bootstrap, discount = replay.n_step_returns(row, steps, 4, 0.5)
-    assert total.tolist() == [[13 + 7 + 3.75, 15]]
-    assert (bootstrap.tolist(), discount.tolist()) == ([[6, 6]], [[0, 0]])
-    total, _, _ = replay.n_step_returns(row, steps, 4, 0.5, 14.5)
-    assert total.tolist() == [[14.5 + 7.25 + 3.75, 15]]
-
-
 def test_observations_in_the_types_of_their_space() -> None:
     replay, rng = make(space=SPACE, required_inputs=["pose"]), np.random.default_rng(0)
     depth = rng.uniform(0.1, 5.0, (2, 2, 3, 1)).astype(np.float32)

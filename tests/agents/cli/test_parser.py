@@ -124,22 +124,3 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
                 main([*command, str(tmp_path / name)])
             error = capsys.readouterr().err
             assert f"argument {command[-1]}: cannot write '" in error and problem in error
-
-
-def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for command, message in {
-        "evaluate run --trials 0": "evaluate: error: argument --trials: must be an integer of at least 1, got '0'",
-        "evaluate run --demonstrations -1": "argument --demonstrations: must be an integer of at least 0, got '-1'",
-        "paths run --seed x": "argument --seed: must be an integer of at least 0, got 'x'",
-        "report": "the following arguments are required: RUN; see memenvs report --help",
-        "tarin demo": "argument COMMAND: unknown 'tarin'; did you mean 'train'? Choose from ['list', ",
-        "report run --ot x": "did you mean '--out'?",
-        "presets demo darkroom": "memenvs: error: unrecognized arguments: darkroom",
-        "train demo --n_envs": "memenvs train: error: argument --n_envs: must have a value",
-        "report run --nope": "memenvs report: error: unknown option '--nope'; choose from ['-h', ",
-    }.items():
-        with pytest.raises(SystemExit) as end:
-            main(command.split())
-        assert end.value.code == 2
-        error = capsys.readouterr().err
-        assert message in error and error.count("\n") == 1

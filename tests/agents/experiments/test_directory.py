@@ -26,18 +26,6 @@ with RunDirectory(sys.argv[1]) as run:
 """
 
 
-def test_a_folder_has_one_run_for_one_process(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path, SMALL), pytest.raises(RuntimeError, match="in use by another process"):
-        RunDirectory(tmp_path)
-    with pytest.raises(FileExistsError, match="already holds a run"):
-        RunDirectory(tmp_path, SMALL)
-    with RunDirectory(tmp_path) as run:
-        assert run.config == SMALL
-    with pytest.raises(FileNotFoundError, match="no run in"):
-        RunDirectory(tmp_path / "elsewhere")
-    assert not (tmp_path / "elsewhere").exists()
-
-
 def test_a_killed_process_releases_its_folder(tmp_path: Path) -> None:
     RunDirectory(tmp_path, SMALL).close()
     other = Python("-c", LOCKING, str(tmp_path))

@@ -120,8 +120,6 @@ def test_what_is_refused(model: PartialUpdatePPO) -> None:
         ("Darkroom-Gap-v1", {}, "unknown id 'Darkroom-Gap-v1'; did you mean 'memenvs/Darkroom-Gap-v0'"),
         (GAP, {"test_set": find_test_set("FourBoxes-v0")}, "unexpected keyword|test_set 'v0' is of memenvs/FourBoxes"),
         (GAP, {"trials": -3}, "trials must be an integer of at least 1 and at most 200 or None, got -3"),
-        (GAP, {"trials": 2.5}, "trials must be an integer of at least 1 and at most 200 or None, got 2.5"),
-        (GAP, {"trials": 0}, "trials must be an integer of at least 1 and at most 200 or None, got 0"),
         (GAP, {"trials": 201}, "trials must be an integer of at least 1 and at most 200 or None, got 201"),
         ("FourBoxes-v0", {"trials": 1}, r"has learned with 'phase', which the environment does not observe: it has \["),
         (GAP, {"env_kwargs": {"gap": 3}}, "env_kwargs must be of what is observed, got 'gap', which test_set 'v0' of"),

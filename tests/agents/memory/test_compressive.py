@@ -190,29 +190,6 @@ def test_merging_levels_equal_lists():
     torch.testing.assert_close(log.merge(older, newer), gate * older + (1 - gate) * newer + log.change(both))
 
 
-def reach(memory: Memory, count: int) -> list[bool]:
-    """Flags of the steps, the newest first, on which the vectors after `count` steps depend."""
-    x = steps(count)
-    _, state = memory(x, last=1)
-    vectors, _ = memory.vectors(state)
-    (gradient,) = torch.autograd.grad(vectors.square().sum(), x.embedding)
-    return (gradient[0] != 0).any(-1).flip(0).tolist()
-
-
-def test_reach_ends_exactly_where_the_formula_says():
-    """B + layers (K + C r) without a long-term state; all steps with one. Through all levels."""
-    cases = [
-        ({}, 4 + 2 * (8 + 4 * 2)),
-        ({"layers": 2}, 4 + 8 + 4 * 2),
-        ({"layers": 1}, 4 + 8 + 4 * 2),
-        ({"layers": 2, "compressed_lengths": (2, 2), "ratios": (4, 1)}, 4 + 8 + 2 * 4 + 2 * 4),
-    ]
-    for settings, formula in cases:
-        assert reach(make("ct", **settings), 44) == [True] * formula + [False] * (44 - formula), settings
-    for name in ("ct-lt", "ml-ct-lt", "ct-log"):
-        assert all(reach(make(name), 40)), name
-
-
 def test_the_two_losses_have_weights_of_their_own():
     """The task reaches everything but the convolutions, the auxiliary loss those alone; keys and values still learn."""
     for name in FORMS:
@@ -273,19 +250,6 @@ def test_number_of_vectors():
         torch.testing.assert_close(vectors[mask], memory.write(h[0])[-kept:])
     defaults = make_memory("ct-lt", 4)
     assert defaults.vectors(defaults.initial_state(1))[0].shape[1] == make_memory("lstm-o1", 4).config.capacity
-
-
-def test_half_precision():
-    """Under autocast the state stays in the precision of the weights, and the loss is finite."""
-    for name in (*FORMS, "lstm-on"):
-        memory = make_memory(name, 10, **({**SIZES, **FORMS[name]} if name in FORMS else {"dim": 8})).train()
-        x = steps(40)
-        x = StepInputs(x.embedding.detach().float(), x.episode_start, x.trial_start)
-        with torch.autocast("cpu", torch.bfloat16):
-            features, state = memory(x)
-        (features.float().sum() + (memory.auxiliary_loss() or 0)).backward()
-        assert all(value.dtype in (torch.float32, torch.int64, torch.bool) for value in state.values())
-        assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in memory.parameters())
 
 
 def test_learners_train_the_convolutions():

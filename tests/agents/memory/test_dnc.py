@@ -153,13 +153,6 @@ def test_recomputing_changes_no_gradient(links: bool) -> None:
             torch.testing.assert_close(other, one, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_gradients_are_those_of_the_function(links: bool) -> None:
-    memory, start = make(links=links, cells=3, read_heads=1), torch.tensor([[True, False, False]])
-    x = torch.randn(1, 3, D, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
-    torch.autograd.gradcheck(lambda x: memory(StepInputs(x, start, start))[0], x)
-
-
 def test_sizes_of_the_paper() -> None:
     config = DNCConfig()
     memory = DNCMemory(128, config)

@@ -91,21 +91,6 @@ def test_masked_transformer(overwrite):
         torch.testing.assert_close(one, other)
 
 
-def test_only_summaries_are_kept():
-    """Past the end of a segment, its steps count through what was written of them alone."""
-    memory = make()
-    start = torch.zeros(1, 2 * L, dtype=torch.bool)
-    start[:, 0] = True
-    x = StepInputs(torch.randn(1, 2 * L, D, dtype=torch.float64), start, start)
-    _, state = memory(x.steps(0, L))
-    _, other = memory(StepInputs(x.embedding[:, :L] + 1.0, start[:, :L], start[:, :L]))
-    expected, _ = memory(x.steps(L, 2 * L), state)
-    got, _ = memory(x.steps(L, 2 * L), {**other, "summaries": state["summaries"]})
-    torch.testing.assert_close(got, expected)
-    changed, _ = memory(x.steps(L, 2 * L), other)
-    assert not torch.allclose(changed, expected)
-
-
 def test_state_grows_by_summaries():
     """After n whole segments the state has K tokens of each; with `overwrite` of one."""
     start = torch.zeros(1, T, dtype=torch.bool)

@@ -152,11 +152,6 @@ def test_decisions_in_many_parts_are_the_same(name: str, monkeypatch: pytest.Mon
         torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
 
 
-def test_without_a_capacity_place_queues_change_nothing() -> None:
-    one, other, x = make("sat-pm"), make("sat-fifo"), inputs()
-    torch.testing.assert_close(one(x)[0], other(x)[0], atol=0, rtol=0)
-
-
 def test_sinusoid_by_hand() -> None:
     got = sinusoid(torch.tensor([0, 3]).double(), 4)
     expected = [[0, 0, 1, 1], [math.sin(3), math.sin(0.03), math.cos(3), math.cos(0.03)]]

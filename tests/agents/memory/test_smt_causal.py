@@ -89,20 +89,3 @@ def test_initial_points_are_around_the_robot() -> None:
         turns = [k * math.pi / 2 + number for k in range(4)]
         expected = torch.tensor([[math.cos(angle), math.sin(angle)] for angle in turns])
         torch.testing.assert_close(block.centre * 5.0 / distance[:, None], expected)
-
-
-def test_only_the_age_of_steps_counts() -> None:
-    """Features of a long trial depend on the newest steps within reach and not on its length."""
-    torch.manual_seed(0)
-    memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=3, layers=2).double()
-    start = torch.zeros(1, 8, dtype=torch.bool)
-    x = StepInputs(torch.randn(1, 8, D).double(), start, start, torch.randn(1, 8, 3).double())
-    state = memory.initial_state(1)
-    expected, _ = memory(x, state)
-    state = memory.initial_state(1)
-    _, state = memory(x.steps(0, 1), state)
-    assert state is not None
-    state["length"] += 1000
-    for t in range(1, 8):
-        features, state = memory.step(x.steps(t, t + 1), state)
-    torch.testing.assert_close(features, expected[:, -1], atol=1e-10, rtol=0)

@@ -92,17 +92,6 @@ def test_features_follow_the_definition(memory_length: int, monkeypatch: pytest.
     torch.testing.assert_close(memory(x, last=7)[0], expected[:, -7:], atol=1e-10, rtol=0)
 
 
-@torch.no_grad()
-def test_only_the_distance_of_a_step_matters() -> None:
-    """No episode index, no mask at episodes, no step number: steps out of reach change nothing."""
-    memory, x = make(memory_length=3), inputs((0,))
-    whole = memory(x)[0]
-    torch.testing.assert_close(memory(inputs((0,), episodes=(5, 11)))[0], whole, atol=0, rtol=0)
-    late = memory(x.steps(4, T))[0]  # as if step 4 began the trial
-    torch.testing.assert_close(late[:, 6:], whole[:, 10:], atol=1e-12, rtol=0)
-    assert not torch.allclose(late[:, 5], whole[:, 9])
-
-
 def test_no_gradient_through_the_memory() -> None:
     memory, x = make(memory_length=6), inputs((0,))
     x.embedding.requires_grad_()

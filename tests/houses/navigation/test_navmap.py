@@ -134,24 +134,6 @@ def test_open_space_is_within_two_percent_of_straight():
     assert navmap.distances(navmap.distance_field(goal), navmap.points(goal))[0] == pytest.approx(0, abs=1e-9)
 
 
-def test_around_a_wall_is_the_taut_string():
-    # A wall 0.2 thick from y = 0 to y = 8; a string from (3, 2) to (9, 2) bends around two corners at 0.3 m.
-    navmap = NavigationMap(make_house((BOX, (6, 4, 1), (0.1, 4, 1))))
-    ends = np.array([[3.025, 2.025], [9.025, 2.025]])
-
-    def half(x: float) -> float:
-        """Straight part to the circle around a corner and the arc up to its top."""
-        across, up = x, 8 - 2.025
-        span = math.hypot(across, up)
-        arc = 0.3 * (math.pi / 2 - (math.atan2(across, up) + math.asin(0.3 / span)))
-        return math.sqrt(span**2 - 0.3**2) + max(arc, 0.0)
-
-    exact = half(5.9 - 3.025) + 0.2 + half(9.025 - 6.1)
-    for start, end in (ends, ends[::-1]):
-        measured = navmap.distances(navmap.distance_field(navmap.cells(start[None])), end[None])[0]
-        assert measured == pytest.approx(exact, rel=0.015)
-
-
 def test_no_distance_is_below_the_straight_line():
     """Neither at centres of cells, where fronts meet, nor between them, nor beside obstacles."""
     rng = np.random.default_rng(3)

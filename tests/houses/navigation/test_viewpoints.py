@@ -104,14 +104,6 @@ def test_the_eye_is_raised_until_it_sees():
     assert radius.max() < 0.7  # the lowest eye that sees over the rim is near
 
 
-def test_a_closed_box_cannot_be_seen_into():
-    builder = ShapeBuilder()
-    builder.add(BOX, (3, 3, 0.75), (0.05, 0.05, 0.05), instance=1)
-    builder.add(BOX, (3, 3, 0.75), (0.3, 0.3, 0.3))
-    shapes = builder.build()
-    assert len(find_viewpoints(NavigationMap(make_house(shapes)), shapes, np.array([3, 3, 0.75]), 1)) == 0
-
-
 def test_a_target_far_from_the_floor_of_the_home_has_none():
     navmap = NavigationMap(make_house(Shapes.empty()))
     assert len(find_viewpoints(navmap, Shapes.empty(), np.array([12.0, 3, 0.75]), 1)) == 0

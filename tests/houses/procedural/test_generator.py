@@ -25,19 +25,7 @@ def home(seed: int) -> House:
 
 
 @pytest.mark.slow
-def test_robot_reaches_every_room():
-    for seed in SEEDS[::7]:
-        check_connected(home(seed))
-
-
-@pytest.mark.slow
-def test_nothing_overlaps():
-    for seed in SEEDS:
-        check_disjoint(home(seed))
-
-
-@pytest.mark.slow
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**40))
 def test_any_seed_gives_a_sound_home(seed):
     house = procedural_house(seed)

@@ -302,20 +302,6 @@ def test_wrong_houses(tmp_path):
         assert str(caught.value).startswith(f"{path}, line 2: ")
 
 
-def test_plans_in_centimetres(tmp_path):
-    """The map of this house would have 84 million cells; with one in millimetres, ten thousand times as many."""
-    for scale, message in (
-        (100, "rooms must lie within 100 by 100 m, got 700 by 300"),
-        (10**4, r"floorPolygon\[\d\]\.[xz] must be a number"),
-    ):
-        house = two_rooms()
-        for room in house["rooms"]:
-            for corner in room["floorPolygon"]:
-                corner |= {axis: corner[axis] * scale for axis in "xz"}
-        with pytest.raises(ValueError, match=rf"made\.jsonl, line 1: .*{message}"):
-            load_procthor(write_houses(tmp_path, house), 0)
-
-
 def test_one_room_of_a_front_door(tmp_path):
     """Holodeck calls the outside "exterior", first or second; others leave the second room out."""
     for rooms in ({"room0": "exterior"}, {"room1": "exterior"}, {"room1": None}):

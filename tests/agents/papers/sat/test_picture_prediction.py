@@ -121,14 +121,8 @@ def test_an_allocator_learns_from_a_hundred_times_the_error_and_explores_less_an
         assert len(shares) == 30
         np.testing.assert_allclose(shares, model.allocator.distribution(tasks)[1, 1].item(), rtol=1e-5)
         assert [factor for _, factor in model.parameter_groups()] == [1.0, 3.0]
-    for settings, words in (
-        ({"allocation": {}, "strategy": "fifo"}, "strategy must be left out"),
-        ({"allocation": {}, "capacity": None}, "allocation must be left out"),
-        ({"allocation": {}, "memory": "t-fifo"}, "allocation must be left out with memory 't-fifo'"),
-        ({"allocation": {"epsilon": 0}}, "unknown setting 'epsilon' of allocation"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            make(**settings)
+    with pytest.raises(ValueError, match="allocation must be left out with memory 't-fifo'"):
+        make(allocation={}, memory="t-fifo")
 
 
 def test_the_encoder_is_calibrated_with_episodes_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,15 +158,6 @@ def test_components_of_views_are_fitted_to_training_and_kept_with_the_weights(mo
     other.load_state_dict(model.model.state_dict())
     torch.testing.assert_close(other(batch.episodes, batch.strategies), model.answer(batch)[0])
     queries._ballets.cache_clear()
-
-
-def test_a_shard_is_every_other_episode() -> None:
-    model = make(allocation={})
-    batch = sample(model, 15)
-    losses = model.answer(batch)[1]
-    shard = model.shard(batch, 1, 2)
-    np.testing.assert_array_equal(shard.strategies, batch.strategies[1::2])
-    torch.testing.assert_close(model.answer(shard)[1], losses[1::2])
 
 
 def test_a_figure_shows_the_answers() -> None:

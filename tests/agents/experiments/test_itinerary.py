@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 
 from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.itinerary import itinerary_scores
-from memenvs.agents.experiments.itinerary_report import itinerary_figure
+from memenvs.agents.experiments.itinerary_report import add_itineraries, itinerary_figure
 from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy, RulePolicy
+from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
@@ -114,6 +117,22 @@ def test_policies_without_trials_are_played_once() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             TrialEvaluator(env, n_trials=2, **settings)
+
+
+def test_runs_with_other_letters_are_shown_apart(tmp_path: Path) -> None:
+    """Under one --name: the second run has no row and no curve in the figure of the first."""
+    runs = []
+    for seed, itinerary in enumerate(("ABA", "AABB")):
+        env = make_vec_env("memenvs/Darkroom-v0", 2, seed=3, itinerary=itinerary, **DARKROOM)
+        results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(explorer(env))
+        with RunDirectory(tmp_path / itinerary, replace(find_preset("ci-smoke"), seed=seed)) as run:
+            (run.path / "itinerary_mine.json").write_text(json.dumps({"agent": results.to_json()}))
+        runs.append(run)
+    report = Report("Two runs", None)
+    add_itineraries(report, runs)
+    page = report.write(tmp_path / "report.html").read_text()
+    assert [page.count(f"In other homes and back: {letters}") for letters in ("ABA", "AABB")] == [1, 1]
+    assert page.count("<td>1</td>") == 2 and "<td>2</td>" not in page
 
 
 @pytest.mark.slow

@@ -166,4 +166,7 @@ def test_the_command_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path
     call(capsys, "evaluate", str(trained))
     call(capsys, "report", str(trained))
     assert "In other homes and back: ABA" in (trained / "report.html").read_text()
+    steps = "--steps", "9", "--name", "short"
+    assert "--steps must be left out with the run's itinerary 'ABA'" in refuse(capsys, "evaluate", str(trained), *steps)
+    call(capsys, "evaluate", str(trained), *steps, "--eval_kwargs.itinerary", "null")
     assert not (trained / "in_context.png").exists()

@@ -23,6 +23,7 @@ from memenvs.cli import main
 from memenvs.core import TrialVectorEnv
 from memenvs.darkroom.env import Darkroom
 from memenvs.darkroom.explorer import DarkroomExplorer
+from memenvs.darkroom.scripted_sweep import Sweep
 from memenvs.task import Options
 from tests.test_cli import call, refuse
 
@@ -104,10 +105,11 @@ def test_no_line_hides_a_letter_of_the_figure() -> None:
     assert lowest > axes.transData.transform((1, results.metrics["return"].mean(0).max()))[1] + 3
 
 
-def test_policies_without_trials_are_played_once() -> None:
+def test_policies_without_a_memory_are_played_once() -> None:
     env = make_vec_env("memenvs/Darkroom-v0", 2, seed=3, itinerary="AB", **DARKROOM)
-    results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(RandomPolicy(env.action_space, 0))
-    assert results.fresh == {} and results.itinerary_scores("return") == {}
+    for policy in (RandomPolicy(env.action_space, 0), RulePolicy(Sweep(env.env.task))):
+        results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(policy)
+        assert results.fresh == {} and results.itinerary_scores("return") == {}
     assert "itinerary" not in TrialEvaluator(
         make_vec_env("memenvs/Darkroom-v0", 2, seed=3, **DARKROOM), 24, 2, fresh_visits=True
     ).run(RandomPolicy(env.action_space, 0)).to_json()  # fmt: skip

@@ -24,6 +24,9 @@ class Moves(Generic[State]):
         state: State in the first episode.
         advance: Draws the state of the next episode; None where nothing moves.
         rng: Generator of the trial, which this object keeps for itself.
+
+    Attributes:
+        moved: True if something has moved between the episode of the last `at` and the one before it.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class Moves(Generic[State]):
         self._first = state, deepcopy(rng)
         self._advance = advance
         self._state, self._rng, self._episode = state, rng, 0
+        self.moved = False
 
     def at(self, episode: int) -> State:
         """Return the state in an episode.
@@ -46,14 +50,15 @@ class Moves(Generic[State]):
             return self._state
         if episode < self._episode:
             (self._state, first_rng), self._episode = self._first, 0
-            self._rng = deepcopy(first_rng)
+            self._rng, self.moved = deepcopy(first_rng), False
         if episode > self._episode + MAX_SKIPPED:
             raise ValueError(
                 f"option 'episode_index' must be at most {self._episode + MAX_SKIPPED} with moves, as all that moves "
                 f"before that episode has to be drawn, got {episode}"
             )
         while self._episode < episode:
-            self._state = self._advance(self._state, self._rng)
+            before, self._state = self._state, self._advance(self._state, self._rng)
+            self.moved = self._state != before
             self._episode += 1
         return self._state
 

@@ -54,6 +54,7 @@ NON_METRIC_KEYS = frozenset(
         "trial_start",
         "episode_index",
         "leg",
+        "moved",
         "place",
         "collision",
         "is_success",

@@ -474,7 +474,7 @@ def test_what_a_task_must_define_and_what_it_need_not():
 
 def test_metrics_are_numbers_of_info():
     info = {"seed": 1, "goal_id": 2, "collision": True, "num_steps": 5, "success": np.True_, "return": np.float32(0.5)}
-    others = {"pose": np.zeros(3), "instruction": "go", "start": 4, "label": 3, "trial_start": False}
+    others = {"pose": np.zeros(3), "instruction": "go", "start": 4, "label": 3, "moved": True, "trial_start": False}
     metrics = metric_values({**info, **others}, ("start",))
     assert metrics == {"num_steps": 5.0, "success": 1.0, "return": 0.5}
     assert all(type(value) is float for value in metrics.values())

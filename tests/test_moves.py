@@ -20,11 +20,14 @@ TASKS = (Darkroom, FourBoxes)
 
 
 def goals(task: Any, seed: int, episodes: int, **settings: Any) -> list[tuple[int, ...]]:
-    """Goals of the first episodes of trial 0."""
+    """Goals of the first episodes of trial 0; `info` says which of them have moved."""
     env = TrialEnv(task, trial_episodes=episodes, max_episode_steps=3, **settings)
     infos = [env.reset(seed=seed)[1]]
     infos += [env.reset()[1] for _ in range(episodes - 1)]
-    return [tuple(np.atleast_1d(info["goal"]).tolist()) for info in infos]
+    drawn = [tuple(np.atleast_1d(info["goal"]).tolist()) for info in infos]
+    changes = [False, *(one != other for one, other in itertools.pairwise(drawn))]
+    assert [info.get("moved") for info in infos] == (changes if settings.get("moves") else [None] * episodes)
+    return drawn
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -48,9 +51,10 @@ def test_every_other_goal_is_as_likely() -> None:
 
 def test_a_moves_object_draws_no_more_than_is_needed() -> None:
     moves = Moves(0, lambda state, rng: state + 1, np.random.default_rng(0))
-    assert [moves.at(episode) for episode in (2, 5, 1)] == [2, 5, 1]
-    with pytest.raises(ValueError, match=r"option 'episode_index' must be at most 10001 with moves, .* got 10002"):
-        moves.at(MAX_SKIPPED + 2)
+    played = [(moves.at(episode), moves.moved) for episode in (2, 5, 1, 0)]
+    assert played == [(2, True), (5, True), (1, True), (0, False)]
+    with pytest.raises(ValueError, match=r"option 'episode_index' must be at most 10000 with moves, .* got 10001"):
+        moves.at(MAX_SKIPPED + 1)
     assert TrialEnv(Darkroom).reset(seed=0, options={"episode_index": 2**61})[1]["episode_index"] == 2**61
 
 

@@ -55,6 +55,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
     if arguments.itinerary is not None and (arguments.steps or arguments.test_set or arguments.demonstrations):
         raise ValueError("--itinerary has trials of its own; leave out --steps, --test_set, --demonstrations")
+    own_itinerary = {**config.env_kwargs, **(eval_kwargs or config.eval_kwargs)}.get("itinerary")
+    if arguments.steps and own_itinerary is not None:
+        raise ValueError(f"--steps must be left out with the run's itinerary {own_itinerary!r}: its trials are whole")
     options = {"eval_steps": arguments.steps, "eval_trials": arguments.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in options.items() if value is not None}
     own_name = f"demonstrations_{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION

@@ -29,6 +29,7 @@ from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import add_demonstrations, add_maps, add_runs
 from memenvs.agents.experiments.test_sets import add_test_sets
+from memenvs.agents.experiments.trial_evaluator import itinerary_of
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import episode_horizon, make_vec_env
 from memenvs.checks import choices_for, is_int
@@ -232,7 +233,7 @@ def _check_evaluation(config: RunConfig, field: str, policy: ActingPolicy) -> No
     env = _make_single_env(config, field)
     try:
         steps = episode_horizon(env)
-        if steps is not None and config.eval_steps < steps:
+        if steps is not None and itinerary_of(env) is None and config.eval_steps < steps:
             raise ValueError(
                 f"eval_steps must be at least the {steps} steps that an episode may take, got {config.eval_steps}"
             )

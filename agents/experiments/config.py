@@ -47,7 +47,7 @@ class RunConfig:
         eval_kwargs: Changes to `env_kwargs` for evaluation, such as a held-out split. JSON on the command line.
         eval_envs: Copies of the environment in evaluation and validation, which decide their trials and the actions
             drawn, whatever `n_envs` is; >= 1.
-        eval_steps: Steps of an evaluation trial; >= 1.
+        eval_steps: Steps of an evaluation trial, >= 1; not with an itinerary, whose trials are played whole.
         eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.
         eval_all_layouts: Evaluate in layouts 0, 1, 2, ... in turn instead of drawing them.
         score: Metric of the in-context curve.

@@ -32,6 +32,13 @@ def read_evaluation(run: RunDirectory, name: str = "evaluation.json") -> dict[st
         _check_number(policy["trials" if run.config.kind.acts else "episodes"])
         for metric in _values(policy["metrics"]):
             _check_curve(metric, run.config.kind.acts)
+        itinerary = policy.get("itinerary")
+        if itinerary is not None:
+            itinerary["letters"].text()
+            for metric_name in policy["metrics"].names():
+                scores = itinerary["metrics"][metric_name]
+                for score in scores.names():
+                    _check_curve(scores[score], by_episode=score == "fresh")
     return root.value
 
 

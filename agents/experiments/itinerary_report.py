@@ -34,14 +34,14 @@ def add_itineraries(report: Report, runs: Sequence[RunDirectory]) -> None:
     score = runs[0].config.score
     files = {file.name for run in runs for file in list_files(run.path, f"{ITINERARY_FILES}*.json")}
     for file in ("evaluation.json", *sorted(files)):
-        evaluations = {
-            name: [data for data in seeds if "itinerary" in data and score in data["metrics"]]
-            for name, seeds in evaluations_of(runs, file).items()
-        }
-        evaluations = {name: seeds for name, seeds in evaluations.items() if seeds}
-        letters = {data["itinerary"]["letters"] for seeds in evaluations.values() for data in seeds}
-        for itinerary in sorted(letters):
-            _add_itinerary(report, evaluations, score, itinerary)
+        evaluations: dict[str, dict[str, list[Evaluation]]] = {}  # of each itinerary: with --name, runs may have others
+        for name, seeds in evaluations_of(runs, file).items():
+            for data in seeds:
+                if "itinerary" in data and score in data["metrics"]:
+                    of_name = evaluations.setdefault(data["itinerary"]["letters"], {})
+                    of_name.setdefault(name, []).append(data)
+        for itinerary in sorted(evaluations):
+            _add_itinerary(report, evaluations[itinerary], score, itinerary)
 
 
 def _add_itinerary(report: Report, evaluations: Mapping[str, Sequence[Evaluation]], score: str, itinerary: str) -> None:

@@ -87,10 +87,14 @@ class RulePolicy:
 
     Args:
         rule: The rule, made for the task of the environment.
+
+    Attributes:
+        has_memory: False for a rule that sees the present observation alone.
     """
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
+        self.has_memory = rule.way != "present"
 
     def predict(
         self,

@@ -17,6 +17,7 @@ from rich.text import Text
 from torch import nn
 
 from memenvs.agents.memory import Memory
+from memenvs.agents.memory.reader import MemoryReader
 
 
 class SpeedColumn(ProgressColumn):
@@ -40,8 +41,11 @@ class SpeedColumn(ProgressColumn):
 
 
 def count_weights(network: nn.Module) -> dict[str, int]:
-    """Weights of a policy or model, "all", and of its "memory" if it has one."""
-    memory = next((part for part in network.modules() if isinstance(part, Memory)), None)
+    """Weights of a policy or model, "all", and of its "memory" if it has one.
+
+    Of a model that reads tokens without a `Memory` it is the reader.
+    """
+    memory = next((part for part in network.modules() if isinstance(part, Memory | MemoryReader)), None)
     parts = {"all": network} if memory is None else {"all": network, "memory": memory}
     return {name: sum(parameter.numel() for parameter in part.parameters()) for name, part in parts.items()}
 

@@ -249,7 +249,7 @@ class TrialEvaluator:
             `memenvs.resets.stream_seed(seed)` + k; >= 0. The trials of others follow from the seeds of the
             environments.
         fresh_visits: With an itinerary: play the trials once more as above, if `predict` of the policy has an argument
-            `trial_start`. Without it no memory outlasts an episode.
+            `trial_start`. Without it no memory outlasts an episode. Nor does a rule without a memory play them.
         test_set: Name of a test set of the id (`memenvs test-set ID`), such as "v0", or the set: its trials are played,
             to their ends. The settings of the environments must be those of the test set, but for those that only
             change what is observed (`TrialSet.free_settings`).
@@ -337,7 +337,8 @@ class TrialEvaluator:
             raise ValueError(
                 f"layouts must be None for an environment without trials, got {self.layouts} for {self.env.unwrapped}"
             )
-        if self.itinerary is None or not self.fresh_visits or not takes_trial_start(policy):
+        has_memory = takes_trial_start(policy) and getattr(policy, "has_memory", True)
+        if self.itinerary is None or not self.fresh_visits or not has_memory:
             return self._play(policy, has_trials, False, progress)
         carried = self._play(policy, has_trials, False, part_of(progress or no_progress, 0, 2))
         fresh = self._play(policy, has_trials, True, part_of(progress or no_progress, 1, 2))

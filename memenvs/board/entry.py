@@ -38,7 +38,7 @@ TEXTS: Mapping[str, str] = {
     "hash": r"sha256:[0-9a-f]{64}",
     "memory": r"[\w .,()+-]{1,60}",
     "settings": r"[0-9a-f]{16}",
-    "author": r"[\w .,'&-]{1,80}",
+    "author": r"(?=.{1,80}$)[\w.,'&-]+( [\w.,'&-]+)*",  # blanks at an end or two in a row would be another author
     "link": r"https://[\w./:~?=&%#+-]{1,200}",
     "version": r"[\w.+-]{1,40}",
     "processor": r"[\w .,()@+/-]{1,80}",

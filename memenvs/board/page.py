@@ -93,7 +93,7 @@ def mark(entry: Entry, others: Iterable[Entry]) -> str:
         return "reported"
     again = any(
         other.has_actions
-        and other.author != entry.author
+        and other.author.casefold() != entry.author.casefold()
         and (other.settings, other.kind) == (entry.settings, entry.kind)
         and abs(other.mean - entry.mean) <= CLOSE * math.hypot(entry.stderr, other.stderr)
         for other in others

@@ -45,6 +45,7 @@ class Darkroom(BatchTask):
         pose: (x, y, 0).
         place: Number of the cell, x * size + y.
         goal, start: As in the options.
+        moved: Where there are `moves`: True if the goal has moved since the episode before.
         success: True if the goal was reached in this episode.
         return: Sum of rewards in this episode.
 
@@ -91,6 +92,7 @@ class Darkroom(BatchTask):
         self._goals = goal_cells(self.config.split, size)
         self.num_layouts = len(self._goals)
         self._goal_number: list[Moves[int]] = [Moves(0, None, np.random.default_rng(0))] * num_envs
+        self._moved = np.zeros(num_envs, bool)
         self._goal = np.zeros((num_envs, 2), np.int64)
         self._start = np.zeros((num_envs, 2), np.int64)
         self._position = np.zeros((num_envs, 2), np.int64)
@@ -104,6 +106,7 @@ class Darkroom(BatchTask):
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the agent at the start."""
         default = self._goals[self._goal_number[i].at(options.get("episode_index", 0))]
+        self._moved[i] = self._goal_number[i].moved
         self._goal[i] = self._cell("goal", options.get("goal"), default)
         start = self._cell("start", options.get("start"), np.zeros(2, np.int64))
         self._start[i] = start
@@ -134,6 +137,7 @@ class Darkroom(BatchTask):
             "start": self._start,
             "success": self._return > 0,
             "return": self._return,
+            **({"moved": self._moved} if self.config.moves else {}),
         }
 
     @property

@@ -86,6 +86,7 @@ class FourBoxes(BatchTask):
         place: Number of the nearest corner: that of the blue, red, green or yellow box in the paper's arrangement.
         goal, goal_id: Number of the goal box.
         start: As in the options.
+        moved: Where there are `moves`: True if the goal has changed since the episode before.
         success: True if the robot was rewarded in this episode.
         return: Sum of rewards in this episode.
 
@@ -129,6 +130,7 @@ class FourBoxes(BatchTask):
         self._resize = Resize(VIEW_SIZE, config.image_size)
         self._views = np.zeros((num_envs, *VIEW_SIZE, 3), np.uint8)
         self._goal_number: list[Moves[int]] = [Moves(0, None, np.random.default_rng(0))] * num_envs
+        self._moved = np.zeros(num_envs, bool)
         self._goal = np.zeros(num_envs, np.int64)
         self._arrangement = [self._arrangements[0]] * num_envs
         self._start = np.tile(START, (num_envs, 1))
@@ -146,6 +148,7 @@ class FourBoxes(BatchTask):
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the robot at the start."""
         goal = self._goal_number[i].at(options.get("episode_index", 0))
+        self._moved[i] = self._goal_number[i].moved
         if options.get("goal") is not None:
             goal = option_number("goal", options["goal"], COLOURS)
         corner = self._arrangement[i][goal]
@@ -187,6 +190,7 @@ class FourBoxes(BatchTask):
             "start": self._start,
             "success": self._return > 0,
             "return": self._return,
+            **({"moved": self._moved} if self.config.moves else {}),
         }
 
     @property

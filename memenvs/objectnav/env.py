@@ -170,6 +170,7 @@ class ExtObjNav(BatchTask):
         scene_id: Name of the home.
         goal, goal_id: Number of the category.
         start: As in the options.
+        moved: Where there are `moves`: True if an object has moved since the episode before.
         geodesic: d, m.
         success: True after a successful stop.
         spl: Success weighted by path length (SPL).
@@ -231,6 +232,7 @@ class ExtObjNav(BatchTask):
         self._background = ThreadPool(1, "fields")
         self._layout: list[Layout | None] = [None] * num_envs
         self._layouts_of_trial: list[Moves[Layout] | None] = [None] * num_envs
+        self._moved = np.zeros(num_envs, bool)
         turn = math.radians(config.turn_deg)
         self._turn_by_action = np.zeros(WAIT + 1)  # rad
         self._turn_by_action[LEFT] = turn
@@ -271,6 +273,7 @@ class ExtObjNav(BatchTask):
         layouts, state = self._layouts_of_trial[i], self.state
         assert layouts is not None
         layout = layouts.at(options.get("episode_index", 0))
+        self._moved[i] = layouts.moved
         if layout is not self._layout[i]:  # objects have moved
             self._enter(i, layout)
         # Both are drawn even if an option or the trial fixes them, so that these change no other draw.
@@ -355,6 +358,7 @@ class ExtObjNav(BatchTask):
             "path_length": state.path_length,
             "collisions": state.collisions,
             "path_failures": state.path_failures,
+            **({"moved": self._moved} if self.config.moves else {}),
         }
 
     def oracle_actions(self) -> np.ndarray:

@@ -32,7 +32,7 @@ class IR2R(R2R):
     Layout:
         Number of the house, or of the published tour. With `itinerary="AAABBBAAA"` letters are houses. Each has its
         own tour, which goes on while the agent is elsewhere: the fourth episode of the trial, in B, is the fourth of
-        B's tour.
+        B's tour. A tour that is over by then begins again, and the trial ends with that episode.
 
     Options:
         instr_id: Id of an instruction in the house of the tour, which is played in place of the tour's own.
@@ -71,6 +71,7 @@ class IR2R(R2R):
             self.max_episode_steps = self._most_decisions + max(len(graph) for graph in world.graphs)
         self._tours: list[Tour] = [()] * num_envs
         self._index = np.zeros(num_envs, np.int64)  # of the episode in its tour
+        self._is_last = np.zeros(num_envs, bool)  # whether the tour is over with the episode
         self._ways: list[list[int]] = [[] for _ in range(num_envs)]  # nodes that the robot is yet led to, last first
         self._is_led = np.zeros(num_envs, bool)
 
@@ -84,10 +85,9 @@ class IR2R(R2R):
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Put the robot at the goal of the episode before, if there is one, else at the start."""
-        tour, index = self._tours[i], options.get("episode_index", 0)
-        if index >= len(tour):
-            raise ValueError(f"option 'episode_index' must be below {len(tour)}, the episodes of the tour, got {index}")
-        self._index[i] = index
+        tour, episode = self._tours[i], options.get("episode_index", 0)
+        index = self._index[i] = episode % len(tour)
+        self._is_last[i] = episode >= len(tour) - 1
         super().begin_episode(i, rng, options)
         paths, candidates = self._path_metrics, self.graphs.candidates
         start = int(paths.node[i])
@@ -110,8 +110,8 @@ class IR2R(R2R):
         return len({self.home_of(layout) for layout in range(self.num_layouts)})
 
     def ends_trial(self, i: int) -> bool:
-        """Return True in the last episode of the tour."""
-        return bool(self._index[i] == len(self._tours[i]) - 1)
+        """Return True in the last episode of the tour, and after it."""
+        return bool(self._is_last[i])
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lead robots on, or move to the chosen candidates; see `R2R`."""

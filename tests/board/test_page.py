@@ -81,6 +81,7 @@ def test_marks(tmp_path: Path) -> None:
         for other in (
             entry(1.21, author="Bob"),
             entry(1.19),
+            entry(1.19, author="ada"),
             entry(1.19, author="Bob", settings=settings),
             entry(1.19, author="Bob", kind="pretrained"),
         ):

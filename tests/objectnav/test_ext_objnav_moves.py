@@ -23,8 +23,9 @@ def layouts(env: TrialEnv, seed: int, episodes: int) -> list[Layout]:
     env.reset(seed=seed)
     played = [env.task.layout(0)]
     for _ in range(episodes - 1):
-        env.reset()
+        moved = env.reset()[1]["moved"]
         played.append(env.task.layout(0))
+        assert moved == (played[-1] is not played[-2])
     return played
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -27,6 +29,7 @@ from memenvs.vln.worlds.procedural.world import load_routes
 from tests.vln.test_vln_environments import STOP, candidates, follow
 from tests.vln.test_vln_files import needs_data
 from tests.vln.test_vln_results import entries
+from tests.vln.toys import R2R as TOY_EPISODES
 from tests.vln.toys import dijkstra, published_tour_ndtw, write_data, write_json
 
 #: The paths of 7 are a-b-c-d, that of 8 is e-b.
@@ -126,9 +129,6 @@ def test_options_choose_an_episode_of_the_house(make):
     env = make()
     _, info = env.reset(options={"layout": 0, "instr_id": "8_0"})
     assert (info["instr_id"], info["viewpoint"], info["layout_id"]) == ("8_0", "e", 0)
-    env.step(STOP)
-    with pytest.raises(ValueError, match=r"option 'episode_index' must be below 1, the episodes of the tour, got 3"):
-        env.reset(options={"layout": 1, "episode_index": 3})
     procedural = gym.make("memenvs/VLN-IR2R-v0", split="val_unseen", features="none")
     with pytest.raises(ValueError, match=r"options must choose an episode in procedural-1000, .* '1003-12_2' in proce"):
         procedural.reset(options={"layout": 0, "instr_id": "1003-12_2"})
@@ -265,6 +265,28 @@ def test_an_itinerary_leads_through_different_houses() -> None:
     assert 2 < len(scans_by_home) <= task.num_homes
     assert all(len(scans) == 1 for scans in scans_by_home.values())
     assert len(set.union(*scans_by_home.values())) == len(scans_by_home)  # a home for each house, not for each layout
+
+
+@pytest.mark.parametrize(
+    ("itinerary", "played"),
+    [
+        ("ABA", [("7_1", True), ("9_0", False), ("7_1", True)]),
+        ("AABA", [("7_1", True), ("8_0", False), ("9_0", False), ("7_1", True)]),
+    ],
+)
+def test_a_tour_that_is_over_begins_again_and_ends_the_trial(
+    touring: Path, itinerary: str, played: list[tuple[str, bool]]
+) -> None:
+    """The tour of A has three episodes, that of B one."""
+    folder = touring / "connectivity"
+    shutil.copy(folder / "toy_connectivity.json", folder / "other_connectivity.json")
+    write_json(touring / "R2R_train.json", [*TOY_EPISODES, {**TOY_EPISODES[1], "scan": "other", "path_id": 9}])
+    write_json(touring / FILE, {"train": {"toy": [["7_1", "8_0", "7_0"]], "other": [["9_0"]]}})
+    settings = {"world": "mp3d", "features": "none", "data_dir": str(touring), "tours": "published"}
+    env = gym.make("memenvs/VLN-IR2R-v0", itinerary=itinerary, **settings)
+    env.reset(seed=0, options={"layout": 1})
+    infos = [env.reset(options={"layout": 0})[1] for _ in played]
+    assert [(info["instr_id"], info["trial_start"]) for info in infos] == played
 
 
 def test_tours_of_one_house_have_no_itinerary(make):

@@ -34,7 +34,8 @@ class ModelConfig:
             step before the tokens or in every step: "dnc-first", "lstm-every".
         memory_kwargs: Settings of a memory that reads one after the other.
         size: "small", or the number of its weights, about; see `memenvs.agents.policies.small_sizes`. None: its
-            defaults. For a memory that reads one after the other.
+            defaults. In a memory of tokens it sets `dim` and `mlp_dim`, which are then left out, for `layers` and
+            `heads`; its weights are those of the reader.
         strategy: What is kept if the capacity is too small, one of `memenvs.retention.STRATEGY_NAMES`; None for that of
             the memory. Not for memories that read one after the other, which read all.
         capacity: Visits that are kept (steps, where a visit is one), >= 1. "task" takes the task's published protocol,
@@ -78,12 +79,16 @@ class ModelConfig:
         if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
         if not self.reads_in_turn:
-            for name, value in (("memory_kwargs", self.memory_kwargs), ("size", self.size)):
-                if value:
-                    raise ValueError(
-                        f"{name} must be left out with memory {self.memory!r}, whose sizes are dim, layers, heads and "
-                        f"mlp_dim, got {value!r}"
-                    )
+            if self.memory_kwargs:
+                raise ValueError(
+                    f"memory_kwargs must be left out with memory {self.memory!r}, whose sizes are dim, layers, heads "
+                    f"and mlp_dim, got {self.memory_kwargs!r}"
+                )
+            if self.size is not None and (self.dim, self.mlp_dim) != (ModelConfig.dim, ModelConfig.mlp_dim):
+                raise ValueError(
+                    f"dim and mlp_dim must be left out with size {self.size!r} and memory {self.memory!r}, got "
+                    f"{self.dim} and {self.mlp_dim}"
+                )
             return
         if self.capacity not in ("task", None) or self.strategy is not None:
             raise ValueError(

@@ -9,7 +9,7 @@ same tokens in turn (`StepReader`).
 from __future__ import annotations
 
 import abc
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.papers.sat.config import BalletModelConfig, ModelConfig
 from memenvs.agents.papers.sat.step_reader import StepReader
+from memenvs.agents.policies.small_sizes import with_size
 from memenvs.checks import choices_for
 from memenvs.query_task import PictureTask, QueryBatch
 from memenvs.retention import STRATEGIES, retained, strategy_numbers
@@ -78,7 +79,7 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
 
     Attributes:
         task: The task.
-        config: The settings.
+        config: The settings; a size of tokens as the widths that it stands for.
         capacity: Visits that are kept; None for all.
         hint: Name of what the second head predicts.
         hint_weight: Weight of its loss beside that of the answers.
@@ -103,6 +104,9 @@ class QueryModel(nn.Module, abc.ABC, Generic[C]):
         values = {} if config is None else {name: getattr(config, name) for name in names}
         config = self.config_type(**{**values, **settings})  # type: ignore[assignment]
         assert config is not None
+        if not config.reads_in_turn:
+            own = {"layers": config.layers, "heads": config.heads}
+            config = replace(config, size=None, **with_size(config.memory, config.size, own, input_dim=1))
         self.task = task
         self.config = config
         published = None if config.reads_in_turn else task.capacity

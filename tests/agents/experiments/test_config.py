@@ -21,6 +21,7 @@ def test_an_evaluation_sees_the_end_of_an_episode():
     with pytest.raises(ValueError, match="eval_steps must be at least the 30 steps that an episode may take, got 15"):
         check_config(with_overrides(find_preset("vln-laptop"), changes))
     check_config(with_overrides(find_preset("vln-laptop"), [*changes, ("eval_steps", 30)]))
+    check_config(with_overrides(SMALL, [("env_kwargs.itinerary", "AB"), ("eval_steps", 1)]))  # played whole
 
 
 def test_overrides_change_only_what_they_name():

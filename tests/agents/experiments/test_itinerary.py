@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 
 from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.itinerary import itinerary_scores
-from memenvs.agents.experiments.itinerary_report import itinerary_figure
+from memenvs.agents.experiments.itinerary_report import add_itineraries, itinerary_figure
 from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy, RulePolicy
+from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
@@ -20,6 +23,7 @@ from memenvs.cli import main
 from memenvs.core import TrialVectorEnv
 from memenvs.darkroom.env import Darkroom
 from memenvs.darkroom.explorer import DarkroomExplorer
+from memenvs.darkroom.scripted_sweep import Sweep
 from memenvs.task import Options
 from tests.test_cli import call, refuse
 
@@ -101,10 +105,11 @@ def test_no_line_hides_a_letter_of_the_figure() -> None:
     assert lowest > axes.transData.transform((1, results.metrics["return"].mean(0).max()))[1] + 3
 
 
-def test_policies_without_trials_are_played_once() -> None:
+def test_policies_without_a_memory_are_played_once() -> None:
     env = make_vec_env("memenvs/Darkroom-v0", 2, seed=3, itinerary="AB", **DARKROOM)
-    results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(RandomPolicy(env.action_space, 0))
-    assert results.fresh == {} and results.itinerary_scores("return") == {}
+    for policy in (RandomPolicy(env.action_space, 0), RulePolicy(Sweep(env.env.task))):
+        results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(policy)
+        assert results.fresh == {} and results.itinerary_scores("return") == {}
     assert "itinerary" not in TrialEvaluator(
         make_vec_env("memenvs/Darkroom-v0", 2, seed=3, **DARKROOM), 24, 2, fresh_visits=True
     ).run(RandomPolicy(env.action_space, 0)).to_json()  # fmt: skip
@@ -114,6 +119,22 @@ def test_policies_without_trials_are_played_once() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             TrialEvaluator(env, n_trials=2, **settings)
+
+
+def test_runs_with_other_letters_are_shown_apart(tmp_path: Path) -> None:
+    """Under one --name: the second run has no row and no curve in the figure of the first."""
+    runs = []
+    for seed, itinerary in enumerate(("ABA", "AABB")):
+        env = make_vec_env("memenvs/Darkroom-v0", 2, seed=3, itinerary=itinerary, **DARKROOM)
+        results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(explorer(env))
+        with RunDirectory(tmp_path / itinerary, replace(find_preset("ci-smoke"), seed=seed)) as run:
+            (run.path / "itinerary_mine.json").write_text(json.dumps({"agent": results.to_json()}))
+        runs.append(run)
+    report = Report("Two runs", None)
+    add_itineraries(report, runs)
+    page = report.write(tmp_path / "report.html").read_text()
+    assert [page.count(f"In other homes and back: {letters}") for letters in ("ABA", "AABB")] == [1, 1]
+    assert page.count("<td>1</td>") == 2 and "<td>2</td>" not in page
 
 
 @pytest.mark.slow
@@ -147,4 +168,7 @@ def test_the_command_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path
     call(capsys, "evaluate", str(trained))
     call(capsys, "report", str(trained))
     assert "In other homes and back: ABA" in (trained / "report.html").read_text()
+    steps = "--steps", "9", "--name", "short"
+    assert "--steps must be left out with the run's itinerary 'ABA'" in refuse(capsys, "evaluate", str(trained), *steps)
+    call(capsys, "evaluate", str(trained), *steps, "--eval_kwargs.itinerary", "null")
     assert not (trained / "in_context.png").exists()

@@ -113,6 +113,23 @@ def test_null_in_an_evaluation_is_nan(tmp_path: Path) -> None:
     assert pages[0] == pages[1]
 
 
+@pytest.mark.parametrize(
+    ("itinerary", "message"),
+    [
+        ({"metrics": {}}, r"agent.itinerary.letters is missing"),
+        ({"letters": 3, "metrics": {}}, r"agent.itinerary.letters must be a string, got 3"),
+        ({"letters": "AB", "metrics": {}}, r"agent.itinerary.metrics.return is missing"),
+        ({"letters": "AB", "metrics": {"return": {"retention": {"mean": 1}}}}, r"return.retention.stderr is missing"),
+        ({"letters": "AB", "metrics": {"return": {"fresh": {"mean": 1, "stderr": 1}}}}, r"fresh.mean must be a list"),
+    ],
+)
+def test_a_broken_itinerary_in_an_evaluation_is_named(tmp_path: Path, itinerary: dict[str, Any], message: str) -> None:
+    folder = make_run(tmp_path / "run", SMALL, 1.0, 2)
+    (folder / "itinerary_AB.json").write_text(json.dumps({"agent": {**evaluated(1.0, 2), "itinerary": itinerary}}))
+    with RunDirectory(folder) as run, pytest.raises(ValueError, match=f"itinerary_AB.json: .*{message}"):
+        read_evaluation(run, "itinerary_AB.json")
+
+
 def test_side_files_are_no_results(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", SMALL, 1.0)
     results = (folder / "evaluation.json").read_text()

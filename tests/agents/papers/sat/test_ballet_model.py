@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from memenvs.agents.experiments.progress import count_weights
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.papers.sat.model import BalletModel, slots_by_place
@@ -91,11 +92,17 @@ def test_keys_like_queries_open_the_queried_room_from_the_start():
         assert (low <= opened).all() and (opened <= high).all()
 
 
-def test_published_sizes():
-    for name, memory, count in (("MVFO", "sat-fifo", 839_144), ("Next", "t-fifo+a", 839_656)):
-        own = model(name, memory=memory)
-        assert sum(parameter.numel() for parameter in own.parameters()) == count
-        assert sum(parameter.numel() for parameter in own.reader.parameters()) == 792_576
+@pytest.mark.parametrize(
+    ("name", "settings", "weights"),
+    [
+        ("MVFO", {"memory": "sat-fifo"}, {"all": 839_144, "memory": 792_576}),  # published
+        ("Next", {"memory": "t-fifo+a"}, {"all": 839_656, "memory": 792_576}),
+        ("MVFO", {"memory": "sat-pm", "size": 100_000}, {"all": 135_704, "memory": 112_896}),  # width 48
+        ("Next", {"memory": "t-fifo+a", "size": "small", "layers": 1}, {"all": 77_736, "memory": 49_920}),
+    ],
+)
+def test_weights_of_sizes(name: str, settings: dict[str, Any], weights: dict[str, int]) -> None:
+    assert count_weights(model(name, **settings)) == weights
 
 
 @pytest.mark.parametrize(("name", "own_layers"), [("MultiTask", 0), ("Next", 1), ("Opposite", 3)])
@@ -243,6 +250,7 @@ def test_settings_that_do_not_fit_the_task_are_named():
         ({"first": 32}, r"first must be below the steps of a visit \(32\), got 32"),
         ({"every": 33}, r"every must be at most the steps of a visit \(32\), got 33"),
         ({"own_layers": 1}, "own_layers must be 0 in tasks that ask about visits, got 1"),
+        ({"size": 10}, "size must be at least about 3472 weights for the memory 'sat-fifo' with .*, got 10"),
     ):
         with pytest.raises(ValueError, match=message):
             model(**settings)

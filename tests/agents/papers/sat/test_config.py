@@ -102,7 +102,8 @@ def test_what_does_not_go_together_is_named() -> None:
         ({"memory": "lstm", "dnc": {"cells": 3}}, "dnc must be left out with memory 'lstm'"),
         ({"memory": "lstm", "memory_kwargs": {"cells": 3}}, "unknown setting 'cells' of the memory 'lstm'"),
         ({"memory_kwargs": {"layers": 3}}, "memory_kwargs must be left out with memory 'sat-fifo', whose sizes are"),
-        ({"size": 50_000}, "size must be left out with memory 'sat-fifo', whose sizes are dim, .*, got 50000"),
+        ({"size": 50_000, "dim": 64}, "dim and mlp_dim must be left out with size 50000 .*, got 64 and 128"),
+        ({"size": "small", "mlp_dim": 64}, "dim and mlp_dim must be left out with size 'small' .*, got 128 and 64"),
         ({"memory": "t-fifo", "columns": 3}, "place_code and columns must be left out .*, got 'sine1d' and 3"),
         ({"memory": "t-fifo+a", "place_code": "sine2d"}, "columns must be left out .*, got 'sine2d' and None"),
     ]

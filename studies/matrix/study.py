@@ -38,9 +38,8 @@ TITLES = {
     "darkroom-gap": "Darkroom-Gap: return in episode 10",
     "darkroom": "Darkroom: return in episode 10",
     "visual-match-led": "VisualMatch-Led: success, %",
-    "ballet-aba": "Room Ballet ABA: right answers, %",
-    "ballet-mvfo": "Room Ballet MVFO: right answers, %",
     "two-rooms-led": "TwoRooms-Led: success, %",
+    "ballet-aba": "Room Ballet ABA: right answers, %",
     "colour-recall": "ColorRecall: right answers, %",
 }
 #: The memory that others are compared with.
@@ -63,17 +62,15 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "ppo.bootstrap_truncated": False,
         "ppo.shuffle_episodes": False,
     },
-    **{memory: {"policy.memory": memory} for memory in ("sat-fifo", "sat-pm")},
 }  # fmt: skip
-#: Tasks whose observations have places.
-PLACES = ("visual-match-led", "two-rooms-led", "ballet-aba", "ballet-mvfo", "colour-recall")
-#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT places.
-TASKS_OF = {"lstm, rl2": ("darkroom-gap", "darkroom"), "sat-fifo": PLACES, "sat-pm": PLACES}
+#: Tasks of the memories that are not for all: RL2 needs trials of several episodes.
+TASKS_OF = {"lstm, rl2": ("darkroom-gap", "darkroom")}
 
 
 def make_tasks() -> dict[str, RunConfig]:
     """Settings of a run in each task, without those of its memory."""
-    demo, visual_match, ballet = map(find_preset, ("demo-gap", "sat-visual-match", "room-ballet"))
+    names = ("demo-gap", "sat-visual-match", "room-ballet", "sat-pictures")
+    demo, visual_match, ballet, pictures = map(find_preset, names)
     tasks = {}
     for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
         steps = 25 + gap  # of an episode
@@ -95,16 +92,6 @@ def make_tasks() -> dict[str, RunConfig]:
         total_steps=1_024_000,
         eval_steps=sum(phases),
     )
-    # steps 20, 25 and 30 of a visit, in which all dances differ
-    tasks["ballet-aba"] = replace(
-        changed(ballet, {"supervised.batch_size": 32, "supervised.checkpoint_steps": BATCHES // POINTS}),
-        env="memenvs/RoomBallet-ABA-v0",
-        device="cpu",
-        total_steps=BATCHES,
-        eval_trials=2_000,
-        policy={"first": 20, "every": 5, "size": SIZE},
-    )
-    tasks["ballet-mvfo"] = replace(tasks["ballet-aba"], env="memenvs/RoomBallet-MVFO-v0")
     phases = [4, 24, 16]
     settings = {"ppo.n_steps": sum(phases), "policy.features_extractor_kwargs": {"image_dim": 64}, "ppo.ent_coef": 0.05}
     tasks["two-rooms-led"] = replace(
@@ -114,7 +101,15 @@ def make_tasks() -> dict[str, RunConfig]:
         total_steps=450_560,
         eval_steps=sum(phases),
     )
-    pictures = find_preset("sat-pictures")
+    # steps 20, 25 and 30 of a visit, in which all dances differ
+    tasks["ballet-aba"] = replace(
+        changed(ballet, {"supervised.batch_size": 32, "supervised.checkpoint_steps": BATCHES // POINTS}),
+        env="memenvs/RoomBallet-ABA-v0",
+        device="cpu",
+        total_steps=BATCHES,
+        eval_trials=2_000,
+        policy={"first": 20, "every": 5, "size": SIZE},
+    )
     tasks["colour-recall"] = replace(
         changed(pictures, {"supervised.checkpoint_steps": BATCHES // POINTS}),
         env="memenvs/ColorRecall-v0",
@@ -141,10 +136,7 @@ def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
     """Settings of a task with a memory and a learning rate."""
     learner = config.kind.name
     rates = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
-    changes = {**MEMORIES[memory], **rates}
-    if memory in ("sat-fifo", "sat-pm") and config.kind.acts:  # half of the stay, as the tasks of answers have it
-        changes["policy.memory_kwargs"] = {"capacity": config.env_kwargs["phases"][1] // 2}
-    return changed(config, changes)
+    return changed(config, {**MEMORIES[memory], **rates})
 
 
 def score_of(rows: Rows, task: str, method: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from .study import RATES, at_rate, make_tasks, memories_of, play, score_of, smok
 
 
 def validate(played: Played) -> dict[str, Any]:
-    """Scores with goals of training in the Darkroom, which has a split, elsewhere in episodes of another seed."""
+    """Scores with goals of training in the Darkroom, elsewhere in episodes of another seed."""
     return play(played, seed=1 if "Darkroom" in played.config.env else 100)
 
 

@@ -6,7 +6,6 @@ import argparse
 import time
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -29,10 +28,10 @@ NUM_STEPS = 4
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Play and learn for a few steps, so that numba compiles and stores what they need."""
+    """Play each environment for a few steps, so that numba compiles and stores what it needs."""
     start = time.perf_counter()
     skipped: dict[str, str] = {}
-    parts = {spec.id: partial(play_settings, spec) for spec in ENVIRONMENTS} | {"learners": learn}
+    parts = {spec.id: partial(play_settings, spec) for spec in ENVIRONMENTS}
     with progress_bar("compiling", quiet=arguments.json) as progress:
         for i, (name, warm_up) in enumerate(parts.items()):
             begun = time.perf_counter()
@@ -49,11 +48,6 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if not arguments.json:
         print(f"compiled {COMPILATION.num_functions} functions in {seconds} s; the others were compiled before")
     return {"compiled": COMPILATION.num_functions, "seconds": seconds, "skipped": skipped}
-
-
-def learn() -> None:
-    """Learn for a few steps, which needs the agents."""
-    import_module("memenvs.agents.cli.warmup").learn()
 
 
 def play_settings(spec: EnvironmentSpec) -> None:

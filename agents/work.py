@@ -86,6 +86,8 @@ def read_plan(folder: Path) -> Plan:
     try:
         content = parse_json(file.read_bytes(), str(file))
         cells = [(task, method, seed) for task, method, seed in content.pop("cells")]
+        if not all(isinstance(module, str) for module in content["imports"]):
+            raise TypeError(f"imports must be names of modules, got {content['imports']!r}")
         return Plan(study=Path(content.pop("study")), out=folder, cells=cells, quiet=False, **content)
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"{file}: not the work of a study ({error!r})") from None

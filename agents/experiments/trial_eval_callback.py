@@ -19,6 +19,7 @@ from memenvs.agents.experiments.trial_evaluator import (
     with_records,
 )
 from memenvs.checks import check_int
+from memenvs.files import atomic_replace
 from memenvs.resets import stream_seed
 from memenvs.wrappers import TrialWrapper
 
@@ -135,8 +136,8 @@ class TrialEvalCallback(EventCallback):
         self._scores.append(scores)
         self._lengths.append(lengths)
         if self.log_path is not None and self.model.processes.is_first:
-            file = self.log_path / "evaluations.npz"
-            np.savez(file, timesteps=self._timesteps, results=self._scores, ep_lengths=self._lengths)
+            with atomic_replace(self.log_path / "evaluations.npz") as file:
+                np.savez(file, timesteps=self._timesteps, results=self._scores, ep_lengths=self._lengths)
         if self.verbose >= 1:
             print(f"Eval num_timesteps={self.num_timesteps}, reward={score:.2f} +/- {np.std(scores):.2f} over trials")
         self.logger.record("eval/mean_reward", score)

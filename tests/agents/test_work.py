@@ -242,8 +242,8 @@ def test_a_plan_is_read_as_it_was_written(plan, tmp_path):
     copy = read_plan(plan.out)
     assert (copy.study, copy.out, copy.cells, copy.path) == (plan.study, plan.out, plan.cells, os.getcwd())
     content = json.loads((plan.out / PLAN).read_text())
-    for broken in ("", "[]", "{}", json.dumps({**content, "cells": [1]}), json.dumps({**content, "nope": 1})):
-        (plan.out / PLAN).write_text(broken)
+    for broken in ("", "[]", "{}", {**content, "cells": [1]}, {**content, "nope": 1}, {**content, "imports": [1]}):
+        (plan.out / PLAN).write_text(broken if isinstance(broken, str) else json.dumps(broken))
         with pytest.raises(ValueError, match=r"work\.json: not the work of a study"):
             read_plan(plan.out)
 

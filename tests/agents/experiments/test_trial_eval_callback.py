@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,8 @@ def test_evaluations_play_the_same_trials_and_leave_learning_alone(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_the_best_model_is_kept(tmp_path: Path) -> None:
-    scores = iter([1.0, 3.0, 2.0])
+def test_the_best_model_is_kept_and_scores_are_never_half_written(tmp_path: Path, monkeypatch: Any) -> None:
+    scores = iter([1.0, 3.0, 2.0, 2.0])
     best: list[torch.Tensor] = []
 
     class Scored(TrialEvalCallback):
@@ -170,6 +171,16 @@ def test_the_best_model_is_kept(tmp_path: Path) -> None:
         assert file["timesteps"].tolist() == [N * STEPS, 2 * N * STEPS, 3 * N * STEPS]
         assert file["results"].tolist() == [[1.0] * 3, [3.0] * 3, [2.0] * 3]
         assert file["ep_lengths"].tolist() == [[float(HORIZON)] * 3] * 3
+
+    def fill_disk(file: Path, **_: Any) -> None:
+        file.write_bytes(b"PK")
+        raise OSError(errno.ENOSPC, "disk full")
+
+    monkeypatch.setattr(np, "savez", fill_disk)
+    with pytest.raises(OSError, match=r"disk full.*evaluations\.npz"):
+        model.learn(N * STEPS, made, reset_num_timesteps=False)
+    with np.load(tmp_path / "log" / "evaluations.npz") as file:
+        assert len(file["timesteps"]) == 3
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@
 single file `ppo_trxl.py`. For the last two the velocities are hidden.
 
 Both learners of a pair get the same environments, networks of the same sizes, and equally many steps, transitions in a
-minibatch and epochs. RecurrentPPO with one LSTM trains it by the policy's gradient alone, not by the value's; so does
-ours in that pair, from weights drawn by PyTorch as the peer's. Each seed is a turn: first the peer learns, then ours,
+minibatch and epochs. RecurrentPPO with one LSTM trains it by the policy's gradient alone, and its forget gates begin
+with a bias of 0. Ours has both settings in that pair. Each seed is a turn: first the peer learns, then ours,
 on one thread. Time is CPU time of acting, stepping and learning together, from the second rollout on. The 64 poles are
 one NumPy step, so that the environment costs next to nothing. The mean return is that of the last 1,000 episodes of
 training.
@@ -41,11 +41,9 @@ from _peer import machine
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
-from stable_baselines3.common.torch_layers import MlpExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents import PartialUpdatePPO
-from memenvs.agents.memory.recurrent import LSTMMemory
 
 #: Environments of each learner.
 N = 64
@@ -201,14 +199,6 @@ class GymnasiumCartPoles:
         self.env.close()
 
 
-class DetachedValueExtractor(MlpExtractor):
-    """Hidden layers where the value trains its own layers only, as in RecurrentPPO."""
-
-    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Last hidden layer of the policy and of the value."""
-        return self.forward_actor(features), self.forward_critic(features.detach())
-
-
 #: Settings that all learners share.
 LEARNING: dict[str, Any] = {
     "learning_rate": 1e-3,
@@ -228,7 +218,7 @@ def learn_ours(pair: PairConfig, env: CartPoles, seed: int) -> None:
     """Train our learner."""
     sizes: dict[str, dict[str, Any]] = {
         "none": {},
-        "lstm": {"hidden_dim": pair.width},
+        "lstm": {"hidden_dim": pair.width, "forget_bias": 0.0},
         "trxl": {
             "layers": LAYERS,
             "heads": HEADS,
@@ -238,28 +228,25 @@ def learn_ours(pair: PairConfig, env: CartPoles, seed: int) -> None:
             "dropout": 0.0,
         },
     }
-    layers = DetachedValueExtractor if pair.memory == "lstm" else MlpExtractor
-    with mock.patch("memenvs.agents.policies.memory_policy.MlpExtractor", layers):
-        model = PartialUpdatePPO(
-            "MemoryPolicy",
-            env,
-            batch_size=pair.batch_size,
-            n_updates=1,
-            bootstrap_truncated=pair.memory != "trxl",  # CleanRL does not
-            policy_kwargs={
-                "net_arch": net_arch(pair),
-                "memory": pair.memory,
-                "memory_kwargs": sizes[pair.memory],
-                "previous_action_dim": 0,
-            },
-            n_steps=pair.n_steps,
-            n_epochs=pair.n_epochs,
-            seed=seed,
-            device="cpu",
-            **LEARNING,
-        )
-    if isinstance(model.policy.memory, LSTMMemory):
-        model.policy.memory.network.reset_parameters()  # the peer's forget gate begins with a bias of 0, ours of 1
+    model = PartialUpdatePPO(
+        "MemoryPolicy",
+        env,
+        batch_size=pair.batch_size,
+        n_updates=1,
+        bootstrap_truncated=pair.memory != "trxl",  # CleanRL does not
+        policy_kwargs={
+            "net_arch": net_arch(pair),
+            "memory": pair.memory,
+            "memory_kwargs": sizes[pair.memory],
+            "previous_action_dim": 0,
+            "value_gradient": pair.memory != "lstm",
+        },
+        n_steps=pair.n_steps,
+        n_epochs=pair.n_epochs,
+        seed=seed,
+        device="cpu",
+        **LEARNING,
+    )
     model.learn(pair.total, log_interval=10**9)
 
 

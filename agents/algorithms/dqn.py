@@ -71,6 +71,8 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
 
     def _setup_model(self) -> None:
         super()._setup_model()
+        if not self.policy.value_gradient:
+            raise ValueError("value_gradient must be True for EpisodeDQN, whose values are those of actions, got False")
         target = self._new_policy(0).requires_grad_(False)  # any seed: the weights are overwritten below
         assert isinstance(target, MemoryPolicy)
         self.target = target

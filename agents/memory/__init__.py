@@ -77,7 +77,7 @@ _SPECS = (
     _spec("none", "none", "NoMemory", "NoMemoryConfig", "the current step only"),
     _spec("window", "window", "WindowMemory", "WindowConfig", "the newest steps side by side"),
     _spec("gru", "recurrent", "GRUMemory", "RecurrentConfig", "one recurrent vector, gated recurrent unit"),
-    _spec("lstm", "recurrent", "LSTMMemory", "RecurrentConfig", "one recurrent vector, long short-term memory (RL2)"),
+    _spec("lstm", "recurrent", "LSTMMemory", "LSTMConfig", "one recurrent vector, long short-term memory (RL2)"),
     _spec(
         "mingru",
         "linear_recurrence",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from memenvs.agents.memory.attention import KeyWindow, attend
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
-from memenvs.agents.memory.recurrent import LSTMMemory, RecurrentConfig
+from memenvs.agents.memory.recurrent import LSTMConfig, LSTMMemory
 from memenvs.agents.sizes import check_sizes
 
 INITIAL_STEPS = 64
@@ -110,7 +110,7 @@ class LSTMVectorsMemory(Memory):
         self.config = config
         self.bounded = config.capacity is not None
         self.input_dim, self.output_dim = input_dim, config.dim
-        recurrent = RecurrentConfig(hidden_dim=config.dim, layers=config.layers)
+        recurrent = LSTMConfig(hidden_dim=config.dim, layers=config.layers)
         self.lstm = LSTMMemory(input_dim, recurrent)
         self.write = nn.Linear(config.dim, config.dim)
         self.query = nn.Linear(config.dim, config.dim)

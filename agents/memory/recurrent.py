@@ -34,6 +34,19 @@ class RecurrentConfig:
         check_sizes(self)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LSTMConfig(RecurrentConfig):
+    """Settings of an LSTM.
+
+    Attributes:
+        hidden_dim, layers, bptt: See `RecurrentConfig`.
+        forget_bias: Bias of the forget gates at the start; 0 in PyTorch, so that a millionth of the cell is left after
+            20 steps, 1 by default, so that gradients reach far back from the first update on.
+    """
+
+    forget_bias: float = 1.0
+
+
 class RecurrentMemory(Memory):
     """An LSTM or GRU over the steps, emptied at each start.
 
@@ -264,14 +277,12 @@ class LSTMMemory(RecurrentMemory):
     parts = ("hidden", "cell")
     network: nn.LSTM
 
-    def __init__(self, input_dim: int, config: RecurrentConfig) -> None:
+    def __init__(self, input_dim: int, config: LSTMConfig) -> None:
         super().__init__(input_dim, config, nn.LSTM(input_dim, config.hidden_dim, config.layers, batch_first=True))
-        # Forget gates begin nearly open, so that gradients reach far back from the first update on. PyTorch's begin
-        # half open: after 20 steps a millionth of the cell is left.
         with torch.no_grad():
             for layer in range(config.layers):
                 bias = getattr(self.network, f"bias_ih_l{layer}")
-                bias[config.hidden_dim : 2 * config.hidden_dim] = 1.0
+                bias[config.hidden_dim : 2 * config.hidden_dim] = config.forget_bias
 
     def _run_with_resets(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """See `RecurrentMemory._run_with_resets`."""

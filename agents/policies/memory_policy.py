@@ -79,6 +79,8 @@ class MemoryPolicy(ActingPolicy):
         freeze_previous_action: If True, the embedding of the previous action is not trained.
         single_steps: If True, the memory is emptied before each step, so that a decision depends on this step only. The
             first of SMT's two training stages learns the features extractor like this.
+        value_gradient: If False, the value's loss trains the critic alone, not the memory, the encoder and the embedding
+            of the previous action; as in RecurrentPPO of sb3-contrib with one LSTM.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3. None: two of width 64
             each for the memory "none", else no layer.
         activation: Activation of these layers: a name in `ACTIVATIONS`, or its class, such as `nn.ReLU`.
@@ -112,6 +114,7 @@ class MemoryPolicy(ActingPolicy):
         freeze_features: bool = False,
         freeze_previous_action: bool = False,
         single_steps: bool = False,
+        value_gradient: bool = True,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation: str | type[nn.Module] = "tanh",
         activation_fn: str | type[nn.Module] | None = None,
@@ -153,7 +156,7 @@ class MemoryPolicy(ActingPolicy):
                 )
             self.previous_action = nn.Embedding(int(action_space.n) + 1, previous_action_dim)
             self.previous_action.requires_grad_(not freeze_previous_action)
-        self.single_steps = single_steps
+        self.single_steps, self.value_gradient = single_steps, value_gradient
         self.memory_name = memory
         input_dim = self.features_dim + previous_action_dim
         memory_kwargs = with_size(memory, size, memory_kwargs, input_dim)
@@ -176,6 +179,7 @@ class MemoryPolicy(ActingPolicy):
             "freeze_features": freeze_features,
             "freeze_previous_action": freeze_previous_action,
             "single_steps": single_steps,
+            "value_gradient": value_gradient,
             "net_arch": net_arch,
             "activation": activation,
             "adam_eps": adam_eps,
@@ -307,7 +311,8 @@ class MemoryPolicy(ActingPolicy):
         Returns:
             Distribution over actions, and values, float (...).
         """
-        pi, vf = self.mlp_extractor(latent)
+        pi = self.mlp_extractor.forward_actor(latent)
+        vf = self.mlp_extractor.forward_critic(latent if self.value_gradient else latent.detach())
         return self.actor(pi, action_mask), self.critic(vf).squeeze(-1)
 
     @property

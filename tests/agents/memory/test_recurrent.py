@@ -40,3 +40,10 @@ def test_equal_to_packed_pieces(
     monkeypatch.setattr(type(memory), own, getattr(RecurrentMemory, own))
     for got, expected in zip(got_all, run(), strict=True):
         torch.testing.assert_close(got, expected, atol=1e-4 if dtype is torch.float32 else 1e-11, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("settings", "bias"), [({}, 1.0), ({"forget_bias": -2.0}, -2.0)])
+def test_forget_gates_begin_with_their_bias(settings: dict[str, float], bias: float) -> None:
+    network = make_memory("lstm", 3, hidden_dim=5, layers=2, **settings).network
+    for begin in (network.bias_ih_l0, network.bias_ih_l1):
+        assert (begin.view(4, 5) == bias).all(1).tolist() == [False, True, False, False]  # i, f, g, o

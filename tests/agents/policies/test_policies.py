@@ -165,6 +165,18 @@ def test_networks_by_hand() -> None:
     assert len(with_dim.optimizer.param_groups[0]["params"]) == len(list(with_dim.parameters())) - 1
 
 
+@pytest.mark.parametrize("value_gradient", [True, False])
+def test_the_value_trains_the_memory_unless_its_gradient_ends_there(value_gradient: bool) -> None:
+    made = policy("lstm", value_gradient=value_gradient, net_arch=[4])
+    latent = torch.randn(2, made.memory.output_dim, requires_grad=True)
+    distribution, value = made.heads(latent)
+    value.sum().backward()
+    assert (latent.grad is not None) == value_gradient
+    assert all(weight.grad is not None for weight in made.mlp_extractor.value_net.parameters())
+    (gradient,) = torch.autograd.grad(distribution.log_prob(torch.zeros(2)).sum(), latent)
+    assert bool(gradient.any())  # the actor's reaches the memory in any case
+
+
 def test_inputs_of_the_memory() -> None:
     features, flags = torch.randn(2, 3, 3), torch.tensor([[True, False, False], [False, True, False]])
     previous, no = torch.tensor([[0, 2, 1], [1, 0, 5]]), torch.zeros(2, 3, dtype=torch.bool)

@@ -37,9 +37,11 @@ POINTS = 25
 TITLES = {
     "darkroom-gap": "Darkroom-Gap: return in episode 10",
     "darkroom": "Darkroom: return in episode 10",
+    "darkroom-moves": "Darkroom-Moves: return in episode 10",
     "visual-match-led": "VisualMatch-Led: success, %",
     "two-rooms-led": "TwoRooms-Led: success, %",
     "ballet-aba": "Room Ballet ABA: right answers, %",
+    "ballet-mvfo": "Room Ballet MVFO: right answers, %",
     "colour-recall": "ColorRecall: right answers, %",
 }
 #: The memory that others are compared with.
@@ -52,7 +54,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     **{
         memory: {"policy.memory": memory}
         for memory in (
-            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt"
+            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt", "sat-fifo", "sat-pm"
         )
     },
     # RL2: an episode is also rewarded for what later episodes of the trial gain from it
@@ -63,8 +65,12 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "ppo.shuffle_episodes": False,
     },
 }  # fmt: skip
-#: Tasks of the memories that are not for all: RL2 needs trials of several episodes.
-TASKS_OF = {"lstm, rl2": ("darkroom-gap", "darkroom")}
+#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places.
+DARKROOMS = ("darkroom-gap", "darkroom", "darkroom-moves")
+TASKS_OF = {
+    "lstm, rl2": DARKROOMS,
+    **dict.fromkeys(("sat-fifo", "sat-pm"), [task for task in TITLES if task not in DARKROOMS]),
+}
 
 
 def make_tasks() -> dict[str, RunConfig]:
@@ -72,11 +78,11 @@ def make_tasks() -> dict[str, RunConfig]:
     names = ("demo-gap", "sat-visual-match", "room-ballet", "sat-pictures")
     demo, visual_match, ballet, pictures = map(find_preset, names)
     tasks = {}
-    for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
+    for task, name, gap in zip(DARKROOMS, ("Darkroom-Gap", "Darkroom", "Darkroom-Moves"), (20, 0, 20), strict=True):
         steps = 25 + gap  # of an episode
         tasks[task] = replace(
             changed(demo, {"ppo.n_steps": 5 * steps, "policy.memory_kwargs": {}, "policy.size": SIZE}),
-            env=env,
+            env=f"memenvs/{name}-v0",
             env_kwargs={**demo.env_kwargs, "max_episode_steps": steps, **({"gap": gap} if gap else {})},
             device="cpu",
             total_steps=8_000 * steps,
@@ -110,6 +116,7 @@ def make_tasks() -> dict[str, RunConfig]:
         eval_trials=2_000,
         policy={"first": 20, "every": 5, "size": SIZE},
     )
+    tasks["ballet-mvfo"] = replace(tasks["ballet-aba"], env="memenvs/RoomBallet-MVFO-v0")
     tasks["colour-recall"] = replace(
         changed(pictures, {"supervised.checkpoint_steps": BATCHES // POINTS}),
         env="memenvs/ColorRecall-v0",
@@ -135,8 +142,10 @@ def memories_of(task: str) -> list[str]:
 def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
     """Settings of a task with a memory and a learning rate."""
     learner = config.kind.name
-    rates = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
-    return changed(config, {**MEMORIES[memory], **rates})
+    changes = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
+    if memory.startswith("sat") and config.kind.acts:  # elsewhere the environment says how much a memory of tokens holds
+        changes["policy.memory_kwargs"] = {"capacity": config.env_kwargs["phases"][1] // 2}
+    return changed(config, {**MEMORIES[memory], **changes})
 
 
 def score_of(rows: Rows, task: str, method: str) -> np.ndarray:
@@ -205,10 +214,10 @@ def shares_of(rows: Rows, task: str, method: str) -> np.ndarray:
 
 
 def ranked(rows: Rows) -> list[str]:
-    """Memories with runs in all of their tasks, the highest interquartile mean first."""
+    """Memories with runs in all of their tasks: those of all tasks first, then the highest interquartile mean."""
     shares = {memory: [shares_of(rows, task, memory) for task in tasks_of(memory)] for memory in MEMORIES}
     complete = [memory for memory in shares if all(map(len, shares[memory]))]
-    return sorted(complete, key=lambda memory: -pooled_mean(shares[memory]))
+    return sorted(complete, key=lambda memory: (-len(shares[memory]), -pooled_mean(shares[memory])))
 
 
 def pooled_mean(samples: list[np.ndarray]) -> float:

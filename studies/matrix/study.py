@@ -37,7 +37,6 @@ POINTS = 25
 TITLES = {
     "darkroom-gap": "Darkroom-Gap: return in episode 10",
     "darkroom": "Darkroom: return in episode 10",
-    "darkroom-moves": "Darkroom-Moves: return in episode 10",
     "visual-match-led": "VisualMatch-Led: success, %",
     "two-rooms-led": "TwoRooms-Led: success, %",
     "ballet-aba": "Room Ballet ABA: right answers, %",
@@ -66,7 +65,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 #: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places.
-DARKROOMS = ("darkroom-gap", "darkroom", "darkroom-moves")
+DARKROOMS = ("darkroom-gap", "darkroom")
 TASKS_OF = {
     "lstm, rl2": DARKROOMS,
     **dict.fromkeys(("sat-fifo", "sat-pm"), [task for task in TITLES if task not in DARKROOMS]),
@@ -78,11 +77,11 @@ def make_tasks() -> dict[str, RunConfig]:
     names = ("demo-gap", "sat-visual-match", "room-ballet", "sat-pictures")
     demo, visual_match, ballet, pictures = map(find_preset, names)
     tasks = {}
-    for task, name, gap in zip(DARKROOMS, ("Darkroom-Gap", "Darkroom", "Darkroom-Moves"), (20, 0, 20), strict=True):
+    for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
         steps = 25 + gap  # of an episode
         tasks[task] = replace(
             changed(demo, {"ppo.n_steps": 5 * steps, "policy.memory_kwargs": {}, "policy.size": SIZE}),
-            env=f"memenvs/{name}-v0",
+            env=env,
             env_kwargs={**demo.env_kwargs, "max_episode_steps": steps, **({"gap": gap} if gap else {})},
             device="cpu",
             total_steps=8_000 * steps,

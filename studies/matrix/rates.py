@@ -20,7 +20,7 @@ from .study import RATES, at_rate, make_tasks, memories_of, play, score_of, smok
 
 
 def validate(played: Played) -> dict[str, Any]:
-    """Scores with goals of training in the Darkroom, elsewhere in episodes of another seed, without homes of the test."""
+    """Scores with goals of training, or in episodes of another seed without homes of the test."""
     config = played.config
     if config.kind.acts:
         return play(played, seed=1 if "Darkroom" in config.env else 100)

@@ -68,7 +68,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 DARKROOMS = ("darkroom-gap", "darkroom")
 TASKS_OF = {
     "lstm, rl2": DARKROOMS,
-    **dict.fromkeys(("sat-fifo", "sat-pm"), [task for task in TITLES if task not in DARKROOMS]),
+    **dict.fromkeys(("sat-fifo", "sat-pm"), tuple(task for task in TITLES if task not in DARKROOMS)),
 }
 
 
@@ -142,7 +142,7 @@ def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
     """Settings of a task with a memory and a learning rate."""
     learner = config.kind.name
     changes = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
-    if memory.startswith("sat") and config.kind.acts:  # elsewhere the environment says how much a memory of tokens holds
+    if memory.startswith("sat") and config.kind.acts:  # elsewhere the task has a capacity
         changes["policy.memory_kwargs"] = {"capacity": config.env_kwargs["phases"][1] // 2}
     return changed(config, {**MEMORIES[memory], **changes})
 
@@ -213,7 +213,7 @@ def shares_of(rows: Rows, task: str, method: str) -> np.ndarray:
 
 
 def ranked(rows: Rows) -> list[str]:
-    """Memories with runs in all of their tasks: those of all tasks first, then the highest interquartile mean."""
+    """Memories with runs in all of their tasks, the best first; those of fewer tasks last."""
     shares = {memory: [shares_of(rows, task, memory) for task in tasks_of(memory)] for memory in MEMORIES}
     complete = [memory for memory in shares if all(map(len, shares[memory]))]
     return sorted(complete, key=lambda memory: (-len(shares[memory]), -pooled_mean(shares[memory])))

@@ -2,8 +2,8 @@
 
     memenvs study studies/matrix/rates.py
 
-`study.py` takes the better one. Trials of the evaluation are those of training, or episodes of a seed of their own. The
-rows of VisualMatch-Led are older: they were played in the episodes of the test.
+`study.py` takes the better one. They are played with goals of training, or in episodes of a seed of their own, where
+there are homes in those of the split `validation`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from memenvs.agents.algorithms.supervised import evaluate_model
+from memenvs.agents.experiments.prediction_experiment import trained_model
 from memenvs.agents.experiments.statistics import format_mean
 from memenvs.agents.study import Played, Rows, Study, Table
 
@@ -18,8 +20,15 @@ from .study import RATES, at_rate, make_tasks, memories_of, play, score_of, smok
 
 
 def validate(played: Played) -> dict[str, Any]:
-    """Scores with goals of training in the Darkroom, elsewhere in episodes of another seed."""
-    return play(played, seed=1 if "Darkroom" in played.config.env else 100)
+    """Scores with goals of training, or in episodes of another seed without homes of the test."""
+    config = played.config
+    if config.kind.acts:
+        return play(played, seed=1 if "Darkroom" in config.env else 100)
+    assert played.run is not None
+    config.use_threads()
+    model = trained_model(played.run, config.eval_kwargs)
+    scores = evaluate_model(model, config.eval_trials, seed=100, split="validation")[config.score]
+    return {"agent": {"metrics": {config.score: {"mean": float(scores.mean())}}}}
 
 
 def make_tables(rows: Rows) -> list[Table]:

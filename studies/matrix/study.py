@@ -40,6 +40,7 @@ TITLES = {
     "visual-match-led": "VisualMatch-Led: success, %",
     "two-rooms-led": "TwoRooms-Led: success, %",
     "ballet-aba": "Room Ballet ABA: right answers, %",
+    "ballet-mvfo": "Room Ballet MVFO: right answers, %",
     "colour-recall": "ColorRecall: right answers, %",
 }
 #: The memory that others are compared with.
@@ -52,7 +53,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     **{
         memory: {"policy.memory": memory}
         for memory in (
-            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt"
+            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt", "sat-fifo", "sat-pm"
         )
     },
     # RL2: an episode is also rewarded for what later episodes of the trial gain from it
@@ -63,8 +64,12 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "ppo.shuffle_episodes": False,
     },
 }  # fmt: skip
-#: Tasks of the memories that are not for all: RL2 needs trials of several episodes.
-TASKS_OF = {"lstm, rl2": ("darkroom-gap", "darkroom")}
+#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places.
+DARKROOMS = ("darkroom-gap", "darkroom")
+TASKS_OF = {
+    "lstm, rl2": DARKROOMS,
+    **dict.fromkeys(("sat-fifo", "sat-pm"), tuple(task for task in TITLES if task not in DARKROOMS)),
+}
 
 
 def make_tasks() -> dict[str, RunConfig]:
@@ -110,6 +115,7 @@ def make_tasks() -> dict[str, RunConfig]:
         eval_trials=2_000,
         policy={"first": 20, "every": 5, "size": SIZE},
     )
+    tasks["ballet-mvfo"] = replace(tasks["ballet-aba"], env="memenvs/RoomBallet-MVFO-v0")
     tasks["colour-recall"] = replace(
         changed(pictures, {"supervised.checkpoint_steps": BATCHES // POINTS}),
         env="memenvs/ColorRecall-v0",
@@ -135,8 +141,10 @@ def memories_of(task: str) -> list[str]:
 def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
     """Settings of a task with a memory and a learning rate."""
     learner = config.kind.name
-    rates = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
-    return changed(config, {**MEMORIES[memory], **rates})
+    changes = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
+    if memory.startswith("sat") and config.kind.acts:  # elsewhere the task has a capacity
+        changes["policy.memory_kwargs"] = {"capacity": config.env_kwargs["phases"][1] // 2}
+    return changed(config, {**MEMORIES[memory], **changes})
 
 
 def score_of(rows: Rows, task: str, method: str) -> np.ndarray:
@@ -205,10 +213,10 @@ def shares_of(rows: Rows, task: str, method: str) -> np.ndarray:
 
 
 def ranked(rows: Rows) -> list[str]:
-    """Memories with runs in all of their tasks, the highest interquartile mean first."""
+    """Memories with runs in all of their tasks, the best first; those of fewer tasks last."""
     shares = {memory: [shares_of(rows, task, memory) for task in tasks_of(memory)] for memory in MEMORIES}
     complete = [memory for memory in shares if all(map(len, shares[memory]))]
-    return sorted(complete, key=lambda memory: -pooled_mean(shares[memory]))
+    return sorted(complete, key=lambda memory: (-len(shares[memory]), -pooled_mean(shares[memory])))
 
 
 def pooled_mean(samples: list[np.ndarray]) -> float:

@@ -95,4 +95,4 @@ def test_rl2_is_ranked_by_the_tasks_that_have_trials_of_several_episodes(study, 
         rows += [row(study, task, "memoryless", None, 2.0), row(study, task, "ideal", None, 12.0)]
         rows += [row(study, task, memory, 0, 7.0) for memory in ("lstm", "lstm, rl2") if memory in configs]
     lines = module.order_table(Rows(rows)).lines
-    assert ["lstm, rl2", "0.50 (0.50 to 0.50)", "0.50 (0.50 to 0.50)", "0.50", "0.50", "-", "-", "-", "-"] in lines
+    assert lines[-1] == ["lstm, rl2", *["0.50 (0.50 to 0.50)"] * 2, *["0.50"] * 2, *["-"] * 5]

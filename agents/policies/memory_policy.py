@@ -79,8 +79,8 @@ class MemoryPolicy(ActingPolicy):
         freeze_previous_action: If True, the embedding of the previous action is not trained.
         single_steps: If True, the memory is emptied before each step, so that a decision depends on this step only. The
             first of SMT's two training stages learns the features extractor like this.
-        value_gradient: If False, the value's loss trains the critic alone, not the memory, the encoder and the embedding
-            of the previous action; as in RecurrentPPO of sb3-contrib with one LSTM.
+        value_gradient: If False, the value's loss trains the critic alone, and nothing that comes before it; as in
+            RecurrentPPO of sb3-contrib with one LSTM.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3. None: two of width 64
             each for the memory "none", else no layer.
         activation: Activation of these layers: a name in `ACTIVATIONS`, or its class, such as `nn.ReLU`.

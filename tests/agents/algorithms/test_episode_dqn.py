@@ -376,7 +376,7 @@ def test_settings_that_do_not_fit_are_named() -> None:
         q_learner(copies(Ring), n_steps=3)
     with pytest.raises(ValueError, match="capacity must be at least the number of environments, 4, got 3"):
         q_learner(copies(Ring), capacity=3, batch_size=1)
-    with pytest.raises(ValueError, match="value_gradient must be True for EpisodeDQN, .* got False"):
+    with pytest.raises(ValueError, match=r"value_gradient must be True for EpisodeDQN, .* got False"):
         EpisodeDQN("MemoryPolicy", copies(Ring), policy_kwargs={"value_gradient": False})
     with pytest.raises(
         ValueError, match="episode_steps must be at least the 6 steps of the environment's episodes, got 5"

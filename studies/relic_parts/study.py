@@ -101,7 +101,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Return in episode 10 of each method, with its 95 % interval and its seeds; grey: that of `k5`."""
+    """Return in episode 10: 95 % intervals and seeds; grey: of `k5`; dashed: `memoryless`."""
     returns = {method: rows.means(TASK, method, "return") for methods in GROUPS.values() for method in methods}
     memoryless = rows.means(TASK, "memoryless", "return")
     if not len(memoryless) or not all(map(len, returns.values())):

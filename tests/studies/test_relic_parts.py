@@ -1,4 +1,4 @@
-"""The parts of ReLIC: each method changes one of them, and runs are kept after whole rollouts."""
+"""Parts of ReLIC: each method changes one, and runs are kept after whole rollouts."""
 
 from __future__ import annotations
 

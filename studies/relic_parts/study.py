@@ -31,15 +31,14 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
         "k2": {"ppo.n_updates": 2},
         "k10": {"ppo.n_updates": 10},
     },
-    "segments that cut episodes": {"k6": {"ppo.n_updates": 6}, "k9": {"ppo.n_updates": 9}},
+    "segments that cut episodes": {"k9": {"ppo.n_updates": 9}},
     "sink": {
         f"sink {sink}": {"policy.memory_kwargs.sink": sink} for sink in ("none", "token", "kv0", "k0v", "kv")
     },
-    "others": {
-        "no shuffle": {"ppo.shuffle_episodes": False},
-        "advantages by rollout": {"ppo.normalize_advantage": "rollout"},
-        "raw advantages": {"ppo.normalize_advantage": False},
-        "whole prefix": {"ppo.prefix_grad": "full"},
+    "order of episodes": {"no shuffle": {"ppo.shuffle_episodes": False}},
+    "advantages": {
+        "k5 by rollout": {"ppo.normalize_advantage": "rollout"},
+        "k10 by rollout": {"ppo.normalize_advantage": "rollout", "ppo.n_updates": 10},
     },
 }  # fmt: skip
 SCRIPTED = ("memoryless", "oracle")

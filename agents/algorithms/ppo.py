@@ -136,8 +136,9 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         config = self.config
         # Credit stops at the start of the next episode, or, if it crosses episodes, of the next trial.
         across = config.credit_across_episodes
+        first = 0 if config.normalize_advantage == "rollout" else begin  # of the advantages that decide the scale
         advantages, returns = self.rollout_buffer.advantages(
-            begin,
+            first,
             end,
             self._last_values,
             self._trial_start if across else self._episode_start,
@@ -148,7 +149,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         if config.normalize_advantage:
             mean, std = self.processes.moments(advantages)
             advantages = (advantages - mean) / (std + 1e-8)
-        return advantages, returns
+        return advantages[:, begin - first :], returns[:, begin - first :]
 
     @torch.no_grad()
     def _standardize(self, end: int) -> None:

@@ -28,7 +28,8 @@ class PPOConfig:
         gae_lambda: Lambda of generalised advantage estimation, in [0, 1].
         clip_range: Clip range of the probability ratio, > 0.
         clip_range_vf: Clip range of the change of the value, > 0; None for no clip.
-        normalize_advantage: If True, the advantages of an update are scaled to mean 0 and standard deviation 1.
+        normalize_advantage: If True, the advantages of an update are scaled to mean 0 and standard deviation 1. If
+            "rollout", the scale is that of all advantages of the rollout so far. If False, they stay.
         ent_coef: Coefficient of the entropy.
         vf_coef: Coefficient of the value loss.
         max_grad_norm: Largest norm of the gradient, > 0; larger gradients are scaled down.
@@ -77,7 +78,7 @@ class PPOConfig:
     gae_lambda: float = 0.95
     clip_range: float = 0.2
     clip_range_vf: float | None = 0.2
-    normalize_advantage: bool = False
+    normalize_advantage: bool | str = False
     ent_coef: float = 0.01
     vf_coef: float = 0.25
     max_grad_norm: float = 0.2
@@ -104,6 +105,8 @@ class PPOConfig:
             raise ValueError(f"n_steps must be at least 2, got {self.n_steps}")
         if self.n_steps % self.n_updates:
             raise ValueError(f"n_updates must divide n_steps ({self.n_steps}), got {self.n_updates}")
+        if isinstance(self.normalize_advantage, str) and self.normalize_advantage != "rollout":
+            raise ValueError(f"normalize_advantage must be true, false or 'rollout', got {self.normalize_advantage!r}")
         for name in ("gamma", "gae_lambda"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")

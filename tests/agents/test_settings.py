@@ -112,6 +112,8 @@ def test_settings_of_learners_that_depend_on_each_other() -> None:
     for change in ({"bootstrap_truncated": True, "shuffle_episodes": False}, {"n_updates": 2}):
         with pytest.raises(ValueError, match="credit_across_episodes must be False"):
             PPOConfig(**{"n_updates": 1, "credit_across_episodes": True, **change})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="normalize_advantage must be true, false or 'rollout', got 'batch'"):
+        PPOConfig(normalize_advantage="batch")
     with pytest.raises(ValueError, match=r"n_updates must divide n_steps \(10\), got 3"):
         PPOConfig(n_steps=10, n_updates=3)
     with pytest.raises(ValueError, match=r"batch_size must be at most capacity \(1000\), got 1001"):

@@ -183,6 +183,15 @@ def test_normalized_advantages() -> None:
     assert float(seen[0][..., 2].std(correction=0)) == pytest.approx(1.0, abs=1e-4)
 
 
+def test_advantages_are_scaled_by_those_of_the_rollout_so_far() -> None:
+    model = act(learner("lstm", normalize_advantage=False), 2, train=True)
+    so_far, returns = model._advantages(0, 2 * SEGMENT)
+    model.config = PPOConfig(**{**vars(model.config), "normalize_advantage": "rollout"})
+    advantages, own_returns = model._advantages(SEGMENT, 2 * SEGMENT)
+    torch.testing.assert_close(advantages, ((so_far - so_far.mean()) / so_far.std(correction=0))[:, SEGMENT:])
+    torch.testing.assert_close(own_returns, returns[:, SEGMENT:])
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_prefix_grad_changes_gradients_but_not_outputs(memory: str) -> None:
     """A window as long as the prefix changes nothing at all."""

@@ -40,11 +40,16 @@ class LSTMConfig(RecurrentConfig):
 
     Attributes:
         hidden_dim, layers, bptt: See `RecurrentConfig`.
-        forget_bias: Bias of the forget gates at the start; 0 in PyTorch, so that a millionth of the cell is left after
-            20 steps, 1 by default, so that gradients reach far back from the first update on.
+        forget_bias: Bias of the forget gates at the start; in [-10, 10]. With 1 gradients reach far back from the first
+            update on; with 0, as in PyTorch, a millionth of the cell is left after 20 steps.
     """
 
     forget_bias: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not -10 <= self.forget_bias <= 10:
+            raise ValueError(f"forget_bias must be in [-10, 10], got {self.forget_bias}")
 
 
 class RecurrentMemory(Memory):

@@ -93,6 +93,17 @@ def test_rl2_is_ranked_by_the_tasks_that_have_trials_of_several_episodes(study, 
     rows = []
     for task, configs in study.configs.items():
         rows += [row(study, task, "memoryless", None, 2.0), row(study, task, "ideal", None, 12.0)]
-        rows += [row(study, task, memory, 0, 7.0) for memory in ("lstm", "lstm, rl2") if memory in configs]
+        scores = {"lstm": 7.0, "lstm, rl2": 12.0}
+        rows += [row(study, task, memory, 0, score) for memory, score in scores.items() if memory in configs]
     lines = module.order_table(Rows(rows)).lines
-    assert lines[-1] == ["lstm, rl2", *["0.50 (0.50 to 0.50)"] * 2, *["0.50"] * 2, *["-"] * 5]
+    assert lines[-1] == ["lstm, rl2", *["1.00 (1.00 to 1.00)"] * 2, *["1.00"] * 2, *["-"] * 5]  # others have all tasks
+
+
+def test_sat_is_where_there_are_places_and_holds_half_of_the_field(study):
+    assert [task for task, configs in study.configs.items() if "sat-pm" not in configs] == ["darkroom-gap", "darkroom"]
+    capacity = {
+        task: configs["sat-pm"].policy.get("memory_kwargs")
+        for task, configs in study.configs.items()
+        if "sat-pm" in configs
+    }
+    assert capacity["visual-match-led"] == {"capacity": 15} and capacity["two-rooms-led"] == {"capacity": 12}

@@ -46,24 +46,6 @@ class Ring(gym.Env):
         return np.eye(3, dtype=np.float32)[self.state]
 
 
-class Steps(gym.Env):
-    """Four steps, observed as one-hot vectors; the reward is `REWARDS[step][action]`."""
-
-    REWARDS = ((1.0, 0.0), (0.0, 2.0), (-1.0, 0.0), (1.0, 3.0))
-    observation_space = spaces.Box(0.0, 1.0, (5,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.t = 0
-        return np.eye(5, dtype=np.float32)[0], {}
-
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        reward = self.REWARDS[self.t][action]
-        self.t += 1
-        return np.eye(5, dtype=np.float32)[self.t], reward, self.t == 4, False, {}
-
-
 class Cue(gym.Env):
     """A memory task: the first observation is the right action of the last step.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import io
 import json
-import zipfile
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.algorithms import archive, checkpoint
 from memenvs.agents.algorithms.checkpoint import LEARNER, MEMBERS, POLICY_ONLY, Checkpoint
 from tests.agents.learners import N, darkroom, learner, weights
+from tests.damage import members_of
 
 WIDTHS = {"features_extractor_kwargs": {"widths": {"position": 4}}}
 
@@ -32,11 +32,6 @@ def written() -> bytes:
     return file.getvalue()
 
 
-def members(file: io.BytesIO) -> dict[str, bytes]:
-    with zipfile.ZipFile(file) as source:
-        return {name: source.read(name) for name in source.namelist()}
-
-
 def test_each_process_has_members_of_its_own() -> None:
     one = Checkpoint.read(io.BytesIO(written()))
     states = [{**one.states[0], "num_timesteps": rank} for rank in range(3)]
@@ -46,7 +41,7 @@ def test_each_process_has_members_of_its_own() -> None:
     file = io.BytesIO()
     replace(one, config=config, states=states, generators=generators, learner=learner_tensors).write(file)
     own = ["state.1.json", "generators.1.safetensors", "state.2.json", "generators.2.safetensors"]
-    assert list(members(file)) == [*MEMBERS, LEARNER, *own]
+    assert list(members_of(file.getvalue())) == [*MEMBERS, LEARNER, *own]
     whole = Checkpoint.read(file)
     assert [state["num_timesteps"] for state in whole.states] == [0, 1, 2]
     assert [generator["sampling"][0] for generator in whole.generators] == [0, 1, 2]
@@ -55,19 +50,19 @@ def test_each_process_has_members_of_its_own() -> None:
         assert tensors.keys() == others.keys() and all(torch.equal(tensors[name], others[name]) for name in tensors)
     for name in own:
         other = io.BytesIO()
-        archive.write(other, {key: value for key, value in members(file).items() if key != name})
+        archive.write(other, {key: value for key, value in members_of(file.getvalue()).items() if key != name})
         with pytest.raises(ValueError, match=rf"a checkpoint of 3 processes must have '{name}', which is missing"):
             Checkpoint.read(other)
     before = io.BytesIO()  # of an early version, which wrote no number
     del config["processes"]
-    archive.write(before, members(file) | {"config.json": json.dumps(config | {"format": 1}).encode()})
+    archive.write(before, members_of(file.getvalue()) | {"config.json": json.dumps(config | {"format": 1}).encode()})
     assert Checkpoint.read(before).config["processes"] == 1
 
 
 def test_a_policy_only_file_acts_and_does_not_learn() -> None:
     source, target = io.BytesIO(written()), io.BytesIO()
     checkpoint.drop_training_state(source, target)
-    assert sorted(members(target)) == sorted(POLICY_ONLY)
+    assert sorted(members_of(target.getvalue())) == sorted(POLICY_ONLY)
     model, whole = (PartialUpdatePPO.load(file, device="cpu") for file in (target, source))
     assert torch.equal(weights(model), weights(whole)) and model.num_timesteps == N * 8
     for use in (
@@ -78,7 +73,7 @@ def test_a_policy_only_file_acts_and_does_not_learn() -> None:
             use()
     again = io.BytesIO()
     checkpoint.drop_training_state(target, again)
-    assert members(again) == members(target)
+    assert members_of(again.getvalue()) == members_of(target.getvalue())
 
 
 def test_an_encoder_is_loaded_alone() -> None:

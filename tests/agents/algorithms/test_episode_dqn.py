@@ -23,7 +23,6 @@ def test_exploration() -> None:
     epsilons: dict[int, float] = {}
 
     def watch(own: Hooks) -> None:
-        assert isinstance(own.model, EpisodeDQN)
         epsilons[own.num_timesteps] = own.model.epsilon
 
     model = q_learner(copies(Ring), capacity=16, final_epsilon=0.1, exploration=0.25, updates_per_collect=1)
@@ -57,16 +56,6 @@ def test_uniform_and_softmax_actions() -> None:
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
 
 
-def test_uniform_actions_are_available_ones() -> None:
-    model = q_learner(copies(Ring))
-    mask = torch.tensor([[True, False, True], [False, True, False]]).repeat(2000, 1)
-    actions = model._uniform_actions(4000, mask).view(2000, 2)
-    assert set(actions[:, 0].tolist()) == {0, 2} and set(actions[:, 1].tolist()) == {1}
-    assert float(actions[:, 0].float().mean()) == pytest.approx(1.0, abs=0.1)
-    free = model._uniform_actions(4000, None)
-    assert free.shape == (4000,) and float(free.float().mean()) == pytest.approx(0.5, abs=0.05)
-
-
 def test_an_episode_whose_info_names_no_time_limit_has_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
     model = q_learner(env := copies(Ring), capacity=4, updates_per_collect=1, batch_size=1)
     model.learn(32)
@@ -89,28 +78,16 @@ def test_the_previous_action_is_the_one_that_was_taken(monkeypatch: pytest.Monke
     model.learn(4 * 8)
     model.num_timesteps = model._total_timesteps = 10**6  # exploration is over
     _, callback = model._setup_learn(1, reset_num_timesteps=False)
-    env, act = model.env, model.policy.act
-    assert env is not None
-    step = env.step
-    taken: list[Tensor] = []
     outputs: list[PolicyOutput] = []
-
-    def watched_step(actions: np.ndarray) -> Any:
-        taken.append(torch.as_tensor(actions))
-        return step(actions)
-
-    def watched_act(*args: Any) -> PolicyOutput:
-        outputs.append(act(*args))
-        return outputs[-1]
-
-    monkeypatch.setattr(env, "step", watched_step)
-    monkeypatch.setattr(model.policy, "act", watched_act)
-    assert model._collect_episodes(env, callback)
-    actions = torch.stack(taken, 1)
+    act = model.policy.act
+    monkeypatch.setattr(model.policy, "act", lambda *args: outputs.append(act(*args)) or outputs[-1])
+    assert model._collect_episodes(model.env, callback)
+    rows, steps = torch.arange(4), torch.arange(8).expand(4, -1)
+    actions = model.replay.actions(rows, steps)
     assert not torch.equal(torch.stack([output.actions for output in outputs], 1), actions)
     expected = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + actions[:, :-1]], 1)
     assert torch.equal(torch.stack([output.previous_action for output in outputs], 1), expected)
-    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous_action, expected)
+    assert torch.equal(model.replay.read(rows, steps).previous_action, expected)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -166,14 +143,13 @@ def shake(model: EpisodeDQN) -> None:
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
 
 
-STAGES: tuple[dict[str, Any], ...] = ({}, {"single_steps": True}, {"freeze_features": True})
-
-
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize(
+    ("memory", "stage"),
+    [*((memory, {}) for memory in MEMORIES), ("gru", {"single_steps": True}), ("relic", {"freeze_features": True})],
+)
 @pytest.mark.slow
-def test_q_values_are_those_of_acting(memory: str) -> None:
-    for stage in STAGES:
-        compare_with_acting(darkroom_learner(memory, **stage))
+def test_q_values_are_those_of_acting(memory: str, stage: dict[str, Any]) -> None:
+    compare_with_acting(darkroom_learner(memory, **stage))
 
 
 @pytest.mark.parametrize("memory", ["smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"])
@@ -210,7 +186,6 @@ def compare_with_acting(model: EpisodeDQN) -> None:
                 if steps.embeddings is not None:
                     features = steps.embeddings[:, t].float()
                 else:
-                    assert isinstance(steps.observations, dict)
                     features = policy.features({key: value[:, t] for key, value in steps.observations.items()})
                 start = torch.tensor([t == 0])
                 extra_inputs = {key: value[:, t] for key, value in steps.extra_inputs.items()}
@@ -263,18 +238,18 @@ def test_every_environment_plays_one_whole_episode() -> None:
         ] * (8 - length + 1)
 
 
-def test_stopping_in_the_middle_keeps_whole_episodes_only() -> None:
-    model = q_learner(copies(Ring), updates_per_collect=1)
-    model.learn(10_000, Hooks(step=lambda own: own.num_timesteps % 100 != 0))
-    assert model.num_timesteps == 100  # in the fourth iteration of 32
+def test_stopping_in_the_middle_keeps_whole_episodes_and_epsilon() -> None:
+    model = q_learner(copies(Ring), capacity=12, batch_size=4, updates_per_collect=1, final_epsilon=0.1)
+    model.learn(400, Hooks(step=lambda own: own.num_timesteps % 140 != 0))
+    assert model.num_timesteps == 140  # in the fifth iteration of 32
     assert model.at_rollout_boundary is False
-    assert (model.replay.lengths > 0).sum() == 12
-    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 100 env") as caught:
-        model.learn(32 * 8, reset_num_timesteps=False)
+    assert (model.replay.lengths > 0).sum() == 8  # four were to be replaced
+    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 140 env") as caught:
+        model.learn(32, reset_num_timesteps=False)
     assert caught[0].filename == __file__  # where `learn` is called
     assert model.is_between_rollouts
-    assert (model.replay.lengths > 0).sum() == 32
-    assert set(model.replay.lengths.tolist()) == {8}
+    assert model.replay.is_full and set(model.replay.lengths.tolist()) == {8}
+    assert (model.filled_at, model._n_updates) == (96, 3) and model.epsilon < 1.0
 
 
 def test_a_warning_if_the_replay_buffer_was_not_filled(recwarn: pytest.WarningsRecorder) -> None:
@@ -287,13 +262,11 @@ def test_a_warning_if_the_replay_buffer_was_not_filled(recwarn: pytest.WarningsR
     assert (model.filled_at, recwarn.list) == (256, [])
 
 
-@pytest.mark.parametrize("memory", ["none", "relic"])
-def test_a_learner_that_is_saved_goes_on_with_the_same_bits(memory: str, tmp_path: Path) -> None:
+def test_a_learner_that_is_saved_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
-    policy = {"memory": memory, "memory_kwargs": MEMORIES[memory]}
+    policy = {"memory": "relic", "memory_kwargs": MEMORIES["relic"]}
 
     def save(own: Hooks) -> None:
-        assert isinstance(own.model, EpisodeDQN)
         if own.num_timesteps == 180:
             own.model.save(tmp_path / "model.zip")
             own.model.save_replay_buffer(tmp_path / "replay")
@@ -343,26 +316,12 @@ def encoder_of(model: EpisodeDQN) -> dict[str, Tensor]:
 def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
     first = darkroom_learner("lstm", single_steps=True)
     first.save(tmp_path / "first.zip")
-    frozen = {"freeze_features": True, "freeze_previous_action": True}
-    kwargs = {
-        "memory": "relic",
-        "memory_kwargs": MEMORIES["relic"],
-        "features_extractor_kwargs": {"widths": {"position": 8}},
-    }
-    second = q_learner(
-        darkroom(6, horizon=6, episodes=1),
-        kwargs | frozen,
-        capacity=12,
-        batch_size=6,
-        updates_per_collect=5,
-        final_epsilon=0.1,
-    )
+    second = darkroom_learner("relic", freeze_features=True, freeze_previous_action=True)
     second.load_features(tmp_path / "first.zip")
     encoder = encoder_of(first)
     assert len(encoder) == 3  # a layer, and the embedding of the action before
     others = weights(second).clone()  # type: ignore[arg-type]
-    second.learn(6 * 6 * 6)
-    assert second._n_updates == 25
+    second.learn(6 * 6 * 4)
     for name, value in encoder_of(second).items():
         assert torch.equal(value, encoder[name]), name
         assert torch.equal(second.saved_tensors()[f"target.{name}"], encoder[name]), name
@@ -417,22 +376,10 @@ def test_it_goes_on_in_another_environment() -> None:
 
 
 def test_any_gymnasium_environment_by_its_name() -> None:
-    model = EpisodeDQN(
-        "MemoryPolicy",
-        "CartPole-v1",
-        capacity=4,
-        episode_steps=500,
-        batch_size=2,
-        decisions=4,
-        updates_per_collect=2,
-        seed=0,
-        policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
-        device="cpu",
-    )
-    model.learn(300)
+    policy = {"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}
+    model = q_learner("CartPole-v1", policy, capacity=4, episode_steps=500, batch_size=2, updates_per_collect=2)
+    model.learn(200)
     assert model._n_updates > 0
-    action, state = model.predict(model.env.reset())  # type: ignore[union-attr]
-    assert action.shape == (1,)
-    assert state["cell"].shape == (1, 1, 8)
+    assert model.predict(model.env.reset())[0].shape == (1,)
     with pytest.raises(ValueError, match="episode_steps must be at least the 500"):
         q_learner(make_vec_env("CartPole-v1", 1, seed=0))

@@ -58,20 +58,9 @@ def test_learning_goes_on_or_says_what_it_drops(name: str) -> None:
         assert True in reached[point], point
 
 
-def test_q_learning_keeps_its_episodes_and_its_epsilon() -> None:
-    for point, call in (("stop", 27), ("step_wait", 27), ("on_step", 30)):
-        model = dqn()
-        learn_interrupted(model, 36 * 4, point, call)  # in the fifth collection, after the first updates
-        before = model._n_updates
-        assert model.filled_at == 3 * 24, point  # three collections of 4 episodes
-        assert model.replay.is_full, point
-        assert before >= 3 and model.epsilon < 1.0, point
-
-
 def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> None:
     def save(own: Hooks) -> None:
         if own.n_calls == 27:  # in the fifth collection
-            assert isinstance(own.model, EpisodeDQN)
             own.model.save(tmp_path / "model.zip")
             own.model.save_replay_buffer(tmp_path / "replay")
 
@@ -83,21 +72,6 @@ def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> No
     assert loaded.replay.is_full and loaded._n_updates == 6 + 3
 
 
-def save_at_boundaries(folder: Path, saved: set[int], refused: set[int]) -> Hooks:
-    """Save a learner wherever it says that it would resume exactly.
-
-    `saved` and `refused` get the steps at which it says so and at which it does not.
-    """
-
-    def save(own: Hooks) -> None:
-        (saved if own.model.at_rollout_boundary else refused).add(own.num_timesteps)
-        if own.model.at_rollout_boundary:
-            own.model.save(folder / f"{own.num_timesteps}.zip")
-
-    points = ("training_start", "rollout_start", "step", "rollout_end", "training_end")
-    return Hooks(**dict.fromkeys(points, save))
-
-
 CARRYING = {name: MEMORIES[name] for name in ("gru", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
 
 
@@ -106,18 +80,27 @@ def trials(steps: int) -> Any:
     return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=steps)
 
 
-@pytest.mark.parametrize("memory", CARRYING)
-@pytest.mark.parametrize(("trial_steps", "expected"), [(16, {0, 64, 128, 192}), (12, {0, 96, 192}), (40, {0, 160})])
+@pytest.mark.parametrize(
+    ("memory", "trial_steps", "expected"),
+    [("gru", 16, {0, 64, 128, 192}), ("trxl", 12, {0, 96, 192}), ("frmqn", 40, {0, 160})],
+)
 @pytest.mark.slow
 def test_a_carried_memory_is_saved_between_trials_only(
     memory: str, trial_steps: int, expected: set[int], tmp_path: Path
 ) -> None:
-    """Rollouts of 8 steps; trials of 16, 12 and 40."""
+    """In rollouts of 8 steps, wherever the learner says that it would resume exactly."""
     saved: set[int] = set()
     refused: set[int] = set()
-    save = save_at_boundaries(tmp_path, saved, refused)
+
+    def save(own: Hooks) -> None:
+        (saved if own.model.at_rollout_boundary else refused).add(own.num_timesteps)
+        if own.model.at_rollout_boundary:
+            own.model.save(tmp_path / f"{own.num_timesteps}.zip")
+
+    points = ("training_start", "rollout_start", "step", "rollout_end", "training_end")
     policy = {"memory": memory, "memory_kwargs": CARRYING[memory]}
-    whole = learner("none", env=trials(trial_steps), policy_kwargs=policy, n_epochs=1, **CARRIES).learn(192, save)
+    whole = learner("none", env=trials(trial_steps), policy_kwargs=policy, n_epochs=1, **CARRIES)
+    whole.learn(192, Hooks(**dict.fromkeys(points, save)))
     assert saved == expected and refused
     for steps in expected - {192}:
         resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", trials(trial_steps), device="cpu")

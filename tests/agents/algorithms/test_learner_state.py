@@ -5,18 +5,15 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.resets import SEED_LIMIT, stream_seed
 from tests.agents.algorithms.q_worlds import Ring, copies, q_learner
-from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner, weights
+from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
 
 
 def env_of(model: MemoryAlgorithm) -> VecEnv:
@@ -40,33 +37,6 @@ def test_seeds_of_environments() -> None:
         assert [info["seed"] for info in env_of(model).reset_infos] == [first + i for i in range(N)]  # type: ignore[attr-defined]
 
 
-def test_generators_follow_from_the_seed_and_the_process() -> None:
-    model = learner("relic", seed=5)
-    for processes, key in ((Processes(), ()), (Processes(0, 2), ()), (Processes(1, 2), (1,))):
-        model.processes = processes
-        model.set_random_seed(9)
-        draws = np.random.SeedSequence(9, spawn_key=key).generate_state(4)
-        seeds = [generator.initial_seed() for generator in model.policy.generators.values()]
-        assert seeds == draws[: len(seeds)].tolist() and len(seeds) == 2
-        for name, draw in (("order", draws[2]), ("shuffle", draws[3])):
-            assert model.rngs[name].integers(2**62) == np.random.default_rng(int(draw)).integers(2**62)
-    before = model.policy.generator.get_state()
-    model.set_random_seed(None)  # changes nothing
-    assert torch.equal(model.policy.generator.get_state(), before)
-    model.processes = Processes()
-    PartialUpdatePPO.load(saved(model), device="cpu").set_random_seed(1)  # without an environment
-
-
-def test_weights_follow_from_the_seed() -> None:
-    model = learner("lstm", seed=4)
-    torch.manual_seed(4)
-    settings = {"memory": "lstm", "memory_kwargs": MEMORIES["lstm"]}
-    expected = MemoryPolicy(model.observation_space, model.action_space, lambda _: 1e-2, **settings)  # type: ignore[arg-type]
-    assert torch.equal(weights(model), torch.cat([parameter.detach().flatten() for parameter in expected.parameters()]))
-    drawn = [learner("lstm", seed=None) for _ in range(2)]  # type: ignore[arg-type]
-    assert not torch.equal(*map(weights, drawn))
-
-
 def test_trials_to_resume() -> None:
     model = learner("gru", env=darkroom(episodes=2, seed=8), seed=None)  # type: ignore[arg-type]
     assert model.has_resumable_trials and model.at_rollout_boundary  # nothing was played
@@ -76,22 +46,11 @@ def test_trials_to_resume() -> None:
         "trial": [3] * N,
     }  # the third, of 10 steps, has begun
     infos = env_of(model).reset_infos  # type: ignore[attr-defined]
-    for change in ({"seed": 99}, {"seed": None, "trial_id": None}):
-        kept = dict(infos[2])
-        for key, value in change.items():
-            infos[2].pop(key)
-            if value is not None:
-                infos[2][key] = value
-        assert model._next_trials() is None  # seeds that are not consecutive, or none
-        assert not model.has_resumable_trials and not model.at_rollout_boundary
-        infos[2].update(kept)
-    for first in (SEED_LIMIT - 1, -2):  # no file may hold these
+    for first, step in ((stream_seed(8), 2), (SEED_LIMIT - 1, 1), (-2, 1), (stream_seed(8), 1)):
         for i, info in enumerate(infos):
-            info["seed"] = first + i
-        assert model._next_trials() is None
-    for i, info in enumerate(infos):
-        info["seed"] = stream_seed(8) + i
-    assert model.at_rollout_boundary
+            info["seed"] = first + step * i
+        # only the last are consecutive seeds that a file may hold
+        assert model.has_resumable_trials == model.at_rollout_boundary == ((first, step) == (stream_seed(8), 1))
     cart = learner("gru", env=make_vec_env("CartPole-v1", N, seed=0)).learn(N * STEPS)
     assert not cart.has_resumable_trials
     loaded = PartialUpdatePPO.load(saved(model), darkroom(N, episodes=2), device="cpu")

@@ -21,7 +21,6 @@ from tests.agents.learners import (
     N,
     Noise,
     act,
-    act_next,
     check_rollouts,
     darkroom,
     learner,
@@ -151,13 +150,3 @@ def test_horizon_of_an_environment() -> None:
     endless.spec = EnvSpec("Endless-v0")  # registered without a limit
     assert episode_horizon(DummyVecEnv([lambda: plain, lambda: endless])) is None
     assert episode_horizon(DummyVecEnv([lambda: endless, limits[0], lambda: plain])) == 20
-
-
-def test_learning_rate_lags_by_one_update() -> None:
-    model = act(learner("none", learning_rate=1.0, warmup_steps=1000))
-    for k in range(3):
-        model.train()
-        rate = model.policy.optimizer.param_groups[0]["lr"]
-        assert rate == pytest.approx(0.001 + 0.999 * k * N * SEGMENT / 1000)
-        if k < 2:
-            act_next(model)

@@ -127,8 +127,7 @@ def test_mixed_precision_is_near_and_not_the_same():
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
-@pytest.mark.parametrize("where", ["loss", "grad_norm"])
-def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch, where):
+def test_a_gradient_that_is_not_finite_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch):
     with run_of(tmp_path) as run:
         loss = SATPrediction.loss
         batches = iter(range(100))
@@ -136,13 +135,11 @@ def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch,
         def broken(self, batch):
             value, log = loss(self, batch)
             if next(batches) == 8:
-                if where == "loss":
-                    return value * float("nan"), log
                 value.register_hook(lambda gradient: gradient * float("inf"))
             return value, log
 
         monkeypatch.setattr(SATPrediction, "loss", broken)
-        with pytest.raises(ValueError, match=f"loss and gradient must be finite, got {where} .* in step 8"):
+        with pytest.raises(ValueError, match=r"loss and gradient must be finite, got grad_norm .* in step 8"):
             train_run(run, quiet=True)
         model = trained_model(run)
         assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
@@ -162,18 +159,12 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path):
 
 
 def test_checkpoint_of_another_run_is_refused(tmp_path):
-    file = tmp_path / CHECKPOINT
-    with run_of(tmp_path, SMALL) as run:
+    with run_of(tmp_path, replace(SMALL, total_steps=1)) as run:
         train_run(run, quiet=True)
-    for name, value, message in (
-        ("policy.dim", 16, r"is of another run: policy\.dim must be 16, got 32"),
-        ("seed", 1, "is of another run: seed must be 1, got 0"),
-    ):
-        changed = with_overrides(SMALL, [(name, value)])
-        (tmp_path / "config.json").write_text(json.dumps(changed.to_json()))
-        with run_of(tmp_path) as run, pytest.raises(ValueError, match=message):
-            train_run(run, quiet=True)
-        assert file.exists()
+    (tmp_path / "config.json").write_text(json.dumps(replace(SMALL, seed=1).to_json()))
+    with run_of(tmp_path) as run, pytest.raises(ValueError, match="is of another run: seed must be 1, got 0"):
+        train_run(run, quiet=True)
+    assert (tmp_path / CHECKPOINT).exists()
 
 
 def test_wrong_settings_are_known_before_a_run():
@@ -188,7 +179,6 @@ def test_wrong_settings_are_known_before_a_run():
 
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
     model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
-    assert isinstance(model, SATPrediction)
     batch = model.sample(16, np.random.default_rng(0))
     episodes = batch.episodes.episodes
     kept = np.array(
@@ -241,7 +231,6 @@ def test_two_processes_learn_what_one_does(whole, tmp_path):
     assert [process.wait().returncode for process in started] == [0, 0]
     alone = make_run_learner(ALLOCATED)
     model = alone.model
-    assert isinstance(model, SATPrediction)
     loss, _ = model.loss(model.sample(8, np.random.default_rng(0)))
     loss.backward()
     gradients = [load_file(tmp_path / f"gradient.{rank}.safetensors") for rank in range(2)]

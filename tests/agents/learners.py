@@ -21,21 +21,6 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "relic": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "depth_dropout": 0.0, "max_episode_steps": 8},
     "trxl": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "memory_length": 6, "dropout": 0.0},
 }
-#: Overrides with which a stage of the preset "coverage-laptop" takes seconds.
-SHORT_COVERAGE: dict[str, Any] = {
-    "n_envs": 4,
-    "eval_envs": 4,
-    "env_kwargs.max_episode_steps": 50,
-    "eval_steps": 50,
-    "dqn.episode_steps": 50,
-    "dqn.capacity": 16,
-    "dqn.batch_size": 8,
-    "dqn.decisions": 4,
-    "dqn.updates_per_collect": 10,
-    "policy.memory_kwargs.dim": 32,
-    "eval_trials": 8,
-    "validation_trials": 4,
-}
 STEPS, SEGMENT, N = 24, 8, 4
 ROWS = torch.arange(N)
 

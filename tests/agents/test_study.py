@@ -13,10 +13,8 @@ from memenvs.agents.presets import find_preset
 from memenvs.agents.study import (
     Played,
     Rows,
-    Study,
     Table,
     compact,
-    draw_figures,
     grid,
     load_study,
     play_trials,
@@ -160,33 +158,25 @@ def test_a_study_trains_what_is_missing_once(file, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_command_trains_shows_and_draws(file, tmp_path, capsys):
-    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "oracle", "first"]
-    assert main([*arguments, "--draw", str(tmp_path / "drawn")]) == 0
-    printed = capsys.readouterr().out
-    assert "done: room-first-0, " in printed and "| oracle |\n| first |\n" in printed and "mean nothing" in printed
-    assert [path.name for path in (tmp_path / "drawn").iterdir()] == ["drawn.png"]
-    assert not file.with_name("rows.jsonl").exists()  # a smoke run has rows of its own
-    rows = str(tmp_path / "runs" / "smoke" / "rows.jsonl")
-    assert main(["study", str(file), "--show", "--rows", rows, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 2
-
-
-@pytest.mark.slow
-def test_a_study_of_a_memory_of_ones_own(file, tmp_path, capsys, monkeypatch):
-    """The module that registers it is imported in the process of each run too."""
+def test_the_command_trains_shows_and_draws(file, tmp_path, capsys, monkeypatch):
+    """With a memory of one's own, whose module is imported in the process of each run too."""
     recurrent = "memenvs.agents.memory.recurrent"
     (tmp_path / "registers.py").write_text(
         "from memenvs.agents import register_memory\n"
         f"register_memory('own', '{recurrent}:GRUMemory', '{recurrent}:RecurrentConfig', 'of a test')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    file.write_text(
-        FILE.replace('"lstm": {"policy.memory": "lstm"}', '"own": {"policy.memory": "own", "policy.memory_kwargs": {}}')
-    )
-    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "own"]
-    assert main([*arguments, "--import", "registers"]) == 0
-    assert "done: room-own-0, " in capsys.readouterr().out
+    own = '"own": {"policy.memory": "own", "policy.memory_kwargs": {}}'
+    file.write_text(FILE.replace('"lstm": {"policy.memory": "lstm"}', own))
+    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "oracle", "own"]
+    assert main([*arguments, "--import", "registers", "--draw", str(tmp_path / "drawn")]) == 0
+    printed = capsys.readouterr().out
+    assert "done: room-own-0, " in printed and "| oracle |\n| own |\n" in printed and "mean nothing" in printed
+    assert [path.name for path in (tmp_path / "drawn").iterdir()] == ["drawn.png"]
+    assert not file.with_name("rows.jsonl").exists()  # a smoke run has rows of its own
+    rows = str(tmp_path / "runs" / "smoke" / "rows.jsonl")
+    assert main(["study", str(file), "--show", "--rows", rows, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 2
 
 
 def test_what_is_refused(file, tmp_path, capsys):
@@ -240,11 +230,6 @@ def test_two_studies_of_a_folder_have_rows_and_runs_of_their_own(file, monkeypat
         capsys.readouterr()
         assert main(["study", str(study), "--show", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["tables"][0]["lines"] == [[method]]
-
-
-def test_figures_without_rows_are_left_out(tmp_path):
-    study = Study(title="x", configs={}, tables=lambda rows: [], figures={"a": lambda rows: None})
-    assert draw_figures(study, Rows([]), tmp_path) == [] and list(tmp_path.iterdir()) == []
 
 
 def test_a_run_is_shortened():

@@ -8,7 +8,6 @@ import zipfile
 
 import pytest
 import torch
-from torch import nn
 
 from memenvs.agents.algorithms import archive
 from memenvs.json_records import MAX_RATIO, MIN_UNPACKED
@@ -65,37 +64,3 @@ def test_copies() -> None:
     assert not any(value.requires_grad for value in copies.values())
     copies["whole"].zero_()
     assert copies["part"].tolist() == [2, 3, 4, 5] and whole.sum() == 15
-
-
-def stepped(seed: int) -> tuple[list[nn.Parameter], torch.optim.Adam]:
-    """Two parameters, of which only the first has had a gradient."""
-    generator = torch.Generator().manual_seed(seed)
-    trained = [nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(4))]
-    optimizer = torch.optim.Adam(trained, lr=0.1 * seed)
-    for _ in range(3):
-        trained[0].grad = torch.randn(2, 3, generator=generator)
-        optimizer.step()
-    return trained, optimizer
-
-
-def test_optimizer() -> None:
-    (_, first), (trained, second) = stepped(1), stepped(2)
-    tensors = archive.optimizer_tensors(first)
-    assert sorted(tensors) == ["0.exp_avg", "0.exp_avg_sq", "0.step"] and tensors["0.step"] == 3
-    archive.load_optimizer(second, trained, tensors)
-    restored = archive.optimizer_tensors(second)
-    assert restored.keys() == tensors.keys() and all(torch.equal(restored[name], tensors[name]) for name in tensors)
-    assert second.param_groups[0]["lr"] == 0.2  # not of the file
-    archive.load_optimizer(second, trained, {})
-    assert archive.optimizer_tensors(second) == {}
-    for change, message in (
-        ({"0.step": None}, "'0.step' is missing"),
-        ({"1.step": torch.tensor(1.0)}, "'1.exp_avg' is missing"),
-        ({"2.step": torch.tensor(1.0)}, "has no '2.step'"),
-        ({"0.more": torch.tensor(1.0)}, "has no '0.more'"),
-        ({"0.exp_avg": torch.zeros(3, 2)}, r"'0.exp_avg' must be torch.float32 \(2, 3\), got torch.float32 \(3, 2\)"),
-        ({"0.step": torch.tensor(3)}, r"'0.step' must be torch.float32 \(\), got torch.int64 \(\)"),
-    ):
-        changed = {name: value for name, value in (tensors | change).items() if value is not None}
-        with pytest.raises(ValueError, match=rf"^optimizer\.safetensors: does not fit the policy, .*{message}"):
-            archive.load_optimizer(second, trained, changed)

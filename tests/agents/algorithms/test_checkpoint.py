@@ -129,6 +129,7 @@ def test_members_that_do_not_fit(saved: Path) -> None:
         ({"config": deep}, r"config\.json: .*levels deep"),
         *(({"config": text}, "") for text in (b"[]", b"{", b"\xff", b"3")),
         ({"config": json.dumps(partial).encode()}, r"config\.json lacks 'action_space'"),
+        ({"optimizer": save_tensors({"99.step": torch.tensor(1.0)})}, r"optimizer\.safetensors: .* has no '99.step'"),
         ({"optimizer": None}, "a checkpoint.* must have .*'optimizer.safetensors' is missing"),
         ({"policy": b"nothing"}, "its tensors cannot be read"),
         ({"state": b"{}"}, "state.json lacks 'num_timesteps'"),

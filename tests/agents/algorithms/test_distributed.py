@@ -98,10 +98,6 @@ def test_logs_are_about_the_episodes_of_all(notes):
     assert [own["mean"] for own in notes] == pytest.approx([expected] * 2)
 
 
-def test_accelerate_is_imported_only_if_it_is_needed(notes):
-    assert [own["imported"] for own in notes] == [False, False]
-
-
 def test_each_process_has_its_part_of_the_environments(folder, notes):
     assert [own["whole"] for own in notes] == ["", ""]
     with zipfile.ZipFile(folder / "whole" / CHECKPOINT) as archive:

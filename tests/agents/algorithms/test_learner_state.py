@@ -6,7 +6,6 @@ import io
 from pathlib import Path
 
 import pytest
-from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
@@ -14,11 +13,6 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.resets import SEED_LIMIT, stream_seed
 from tests.agents.algorithms.q_worlds import Ring, copies, q_learner
 from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
-
-
-def env_of(model: MemoryAlgorithm) -> VecEnv:
-    assert model.env is not None
-    return model.env
 
 
 def saved(model: MemoryAlgorithm) -> io.BytesIO:
@@ -33,19 +27,19 @@ def test_seeds_of_environments() -> None:
         model = learner("none")
         model.processes = processes
         model.set_random_seed(3)
-        env_of(model).reset()
-        assert [info["seed"] for info in env_of(model).reset_infos] == [first + i for i in range(N)]  # type: ignore[attr-defined]
+        model.env.reset()
+        assert [info["seed"] for info in model.env.reset_infos] == [first + i for i in range(N)]
 
 
 def test_trials_to_resume() -> None:
-    model = learner("gru", env=darkroom(episodes=2, seed=8), seed=None)  # type: ignore[arg-type]
+    model = learner("gru", env=darkroom(episodes=2, seed=8), seed=None)
     assert model.has_resumable_trials and model.at_rollout_boundary  # nothing was played
     model.learn(N * STEPS)
     assert model._next_trials() == {
         "seed": [stream_seed(8) + i for i in range(N)],
         "trial": [3] * N,
     }  # the third, of 10 steps, has begun
-    infos = env_of(model).reset_infos  # type: ignore[attr-defined]
+    infos = model.env.reset_infos
     for first, step in ((stream_seed(8), 2), (SEED_LIMIT - 1, 1), (-2, 1), (stream_seed(8), 1)):
         for i, info in enumerate(infos):
             info["seed"] = first + step * i
@@ -66,8 +60,8 @@ def test_logged_episodes() -> None:
         assert buffer is not None and len(buffer) == 0
     model.dump_logs()
     assert "rollout/ep_rew_mean" not in model.logger.name_to_value
-    model.ep_info_buffer.extend([{"r": 1.0, "l": 4}, {"r": 4.0, "l": 8}])  # type: ignore[union-attr]
-    model.ep_success_buffer.extend([True, False, False, False])  # type: ignore[union-attr]
+    model.ep_info_buffer.extend([{"r": 1.0, "l": 4}, {"r": 4.0, "l": 8}])
+    model.ep_success_buffer.extend([True, False, False, False])
     model._record_episodes()
     logged = model.logger.name_to_value
     means = [logged[f"rollout/{name}"] for name in ("ep_rew_mean", "ep_len_mean", "success_rate")]

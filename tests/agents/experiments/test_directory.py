@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,31 +13,8 @@ from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import CONFIG
 from memenvs.agents.experiments.directory import LOCK, METRICS, VALIDATION, RunDirectory, find_conflict
 from memenvs.agents.presets import find_preset
-from tests.processes import Python
 
 SMALL = find_preset("ci-smoke")
-LOCKING = """
-import sys, time
-from memenvs.agents.experiments.directory import RunDirectory
-with RunDirectory(sys.argv[1]) as run:
-    (run.path / "locked").touch()
-    time.sleep(600)
-"""
-
-
-def test_a_killed_process_releases_its_folder(tmp_path: Path) -> None:
-    RunDirectory(tmp_path, SMALL).close()
-    other = Python("-c", LOCKING, str(tmp_path))
-    try:
-        for _ in range(600):
-            if (tmp_path / "locked").exists():
-                break
-            time.sleep(0.1)
-        assert "in use by another process" in (find_conflict({tmp_path: SMALL}) or "")
-    finally:
-        other.kill()
-        other.wait()
-    assert find_conflict({tmp_path: SMALL}) is None
 
 
 @pytest.mark.filterwarnings("default")  # as for users: a warning of the package is no error

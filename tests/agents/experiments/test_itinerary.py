@@ -142,7 +142,7 @@ def test_the_command_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path
     """A run of seconds, evaluated with an itinerary, and one that was trained with it."""
     config = with_overrides(find_preset("ci-smoke"), [("eval_trials", 4)])
     folder = tmp_path / "run"
-    assert main(["train", "ci-smoke", "--out", str(folder), "--eval_trials", "4"]) == 0
+    assert main(["train", "ci-smoke", "--out", str(folder), "--eval_trials", "4", "--total_steps", "1024"]) == 0
     capsys.readouterr()
     text = call(capsys, "evaluate", str(folder), "--itinerary", "AABBA")
     assert f"agent      {config.score}: A " in text and "; B " in text and "interference" in text

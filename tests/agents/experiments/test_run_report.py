@@ -15,6 +15,7 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import METRICS, RunDirectory
 from memenvs.agents.experiments.evaluation_files import read_demonstrated, read_evaluation
 from memenvs.agents.experiments.report import BASELINES, in_context_figure
+from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.seed_groups import check_same_task, group_by_settings
 from memenvs.agents.presets import find_preset
 from memenvs.cli import main
@@ -244,6 +245,13 @@ def test_predictions_of_several_seeds_are_shown_together(tmp_path: Path) -> None
     assert row == ["ballet", "agent", "accuracy", "2", "0.5, 0.75", "0.625", "100"]
     _, row = table(report(folders[:1], tmp_path / "out"))
     assert row == ["agent", "agent", "accuracy", "1", "0.5 (0.304 to 0.696)", "0.5", "50"]
+
+
+def test_a_score_that_no_evaluation_has_is_named(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", replace(SMALL, score="retrun"), 1.0)
+    message = r"score must be a metric of the evaluation, got 'retrun'.*did you mean 'return'\?"
+    with RunDirectory(folder) as run, pytest.raises(ValueError, match=message):
+        write_report([run], tmp_path)
 
 
 def test_lines_of_different_policies_differ_without_colours() -> None:

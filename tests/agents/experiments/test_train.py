@@ -1,8 +1,7 @@
-"""Training of runs: the same bits after a kill, seeds, checkpoints, wrong settings."""
+"""Training of runs: full disks, threads, checkpoints of other settings, the bar."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,34 +9,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 import pytest
 import torch
 
-from memenvs.agents import PartialUpdatePPO, PPOConfig
-from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, LOCK, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
-from memenvs.agents.experiments.run_report import write_report
+from memenvs.agents.experiments.progress import SpeedColumn
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
-from memenvs.cli import main
-from tests.agents.learners import Noise
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
     [("total_steps", 3072), ("policy.memory_kwargs.dim", 16), ("policy.memory_kwargs.mlp_dim", 16), ("eval_trials", 4)],
 )
-
-
-def test_runs_of_other_seeds_share_no_episode(tmp_path: Path) -> None:
-    """Environment i of the eight has the seed 8 * seed + i, which its episodes follow from."""
-    for seed in (0, 3):
-        config = with_overrides(SMALL, [("seed", seed), ("ppo.n_steps", 16), ("total_steps", 8 * 16)])
-        with RunDirectory(tmp_path / str(seed), config) as run:
-            env = train_run(run, quiet=True).env
-        assert [info["seed"] for info in env.reset_infos] == [8 * seed + i for i in range(8)]
 
 
 @contextmanager
@@ -82,52 +67,6 @@ def test_a_full_disk_stops_before_training_or_keeps_the_last_checkpoint(
         assert train_run(run, quiet=True).num_timesteps == 2048
 
 
-class Fragile(Noise):
-    """Episodes of 4 steps; if `breaks_at` is set, the reward of this step of its life is NaN."""
-
-    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
-    breaks_at: int | None = None
-    life = 0
-
-    def __init__(self) -> None:
-        super().__init__(gym.spaces.Box(0.0, 1.0, (1,), np.float32), horizon=4)
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.life += 1
-        observation, reward, *rest = super().step(action)
-        return observation, float("nan") if self.life == self.breaks_at else reward, *rest
-
-
-def test_a_run_that_breaks_resumes_from_its_last_good_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = RunConfig(
-        env="tests/Fragile-v0",
-        n_envs=2,
-        total_steps=80,
-        threads=1,
-        checkpoint_rollouts=1,
-        device="cpu",
-        learner=PPOConfig(n_steps=8, n_updates=2, n_epochs=1),
-        policy={"memory": "none"},
-    )
-    gym.register("tests/Fragile-v0", Fragile, disable_env_checker=True)
-    try:
-        with RunDirectory(tmp_path, config) as run:
-            monkeypatch.setattr(Fragile, "breaks_at", 21)  # the third rollout, in its second segment
-            message = r"rewards must be finite, got \[nan nan\] after 40 env.* and 5 updates"
-            with pytest.raises(ValueError, match=message):
-                train_run(run, quiet=True)
-            good = PartialUpdatePPO.load(run.path / CHECKPOINT, device="cpu")
-            assert good.num_timesteps == 32
-            assert all(bool(torch.isfinite(parameter).all()) for parameter in good.policy.parameters())
-            monkeypatch.setattr(Fragile, "breaks_at", None)
-            assert train_run(run, quiet=True).num_timesteps == 80
-            assert max(step for points in run.metrics().values() for step, _ in points) == 80
-    finally:
-        del gym.registry["tests/Fragile-v0"]
-
-
 def test_an_evaluation_has_the_threads_of_its_run(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     with RunDirectory(tmp_path / "run", replace(SMALL, threads=1, total_steps=SMALL.n_envs)) as run:
@@ -158,27 +97,10 @@ def test_a_checkpoint_of_other_settings(tmp_path: Path) -> None:
             train_run(own)
 
 
-@pytest.mark.slow
-def test_milestones_are_kept_and_can_be_evaluated(tmp_path: Path) -> None:
-    """Two milestones in four rollouts: the first ends at or after a third, the second at or after two thirds."""
-    config = replace(SMALL, total_steps=4096, milestones=2, checkpoint_rollouts=100)
-    with RunDirectory(tmp_path / "long", config) as run:
-        train_run(run, quiet=True)
-        milestones = sorted(file.name for file in run.path.glob("checkpoint_*.zip"))
-        assert milestones == ["checkpoint_2048.zip", "checkpoint_3072.zip"]
-        last, first = (trained_policy(run, 0, name).state_dict() for name in (CHECKPOINT, milestones[0]))
-        assert any((last[name] != first[name]).any() for name in last)
-        assert PartialUpdatePPO.load(run.path / milestones[0]).num_timesteps == 2048
-    arguments = ["evaluate", str(tmp_path / "long"), "--checkpoint", milestones[0], "--name", "early", "--trials", "2"]
-    assert main([*arguments, "--steps", "32"]) == 0
-    assert (tmp_path / "long" / "early.json").is_file()
+def task(speed: float | None) -> Any:
+    return SimpleNamespace(completed=3, speed=speed)
 
 
-def test_a_report_names_a_score_that_no_evaluation_has(tmp_path: Path) -> None:
-    curve = {"mean": [1.0, 2.0], "stderr": [0.1, 0.1], "stderr_clustered": [0.1, 0.1], "count": [4, 4]}
-    evaluation = {"agent": {"trials": 4, "layouts": 4, "demonstrations": {}, "metrics": {"return": curve}}}
-    with RunDirectory(tmp_path, replace(SMALL, score="retrun")) as run:
-        (tmp_path / "evaluation.json").write_text(json.dumps(evaluation))
-        message = r"score must be a metric of the evaluation, got 'retrun'.*did you mean 'return'\?"
-        with pytest.raises(ValueError, match=message):
-            write_report([run], tmp_path)
+def test_speed() -> None:
+    for speed, text in ((None, ""), (0.8512, "  0.85 updates/s"), (1234.5, "  1,234 updates/s")):
+        assert SpeedColumn("updates").render(task(speed)).plain == f"3 updates{text}"

@@ -1,15 +1,16 @@
-"""In-context evaluation: trials, metrics by episode, demonstrations."""
+"""In-context evaluation: the loop in which policies act, trials, metrics by episode, demonstrations."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
-from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
+from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy, play_trials, trial_options
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
@@ -124,7 +125,7 @@ def test_demonstrations_are_episodes_of_the_oracle(make):
     assert results.to_json()["demonstrations"]["return"] == oracle.metrics["return"][:, :2].mean(0).tolist()
 
 
-@pytest.mark.parametrize("memory", ["none", "lstm", "relic"])
+@pytest.mark.parametrize("memory", ["lstm", "relic"])
 def test_demonstrations_enter_the_memory(memory):
     """Two demonstrations of 5 steps: the memory is as after its own steps with the oracle's actions."""
     model = learner(memory)
@@ -154,8 +155,7 @@ def test_demonstrations_enter_the_memory(memory):
         starts = torch.full((env.num_envs, 1), t % 5 == 0)
         with torch.no_grad():
             x = policy.features({key: torch.as_tensor(value) for key, value in observation.items()})
-            if memory != "none":
-                x = torch.cat([x, policy.previous_action.weight[torch.where(starts[:, 0], 0, previous)]], -1)
+            x = torch.cat([x, policy.previous_action.weight[torch.where(starts[:, 0], 0, previous)]], -1)
             trial = torch.full_like(starts, t == 0)
             _, memory_state = policy.memory.step(StepInputs(x[:, None], starts, trial), memory_state)
         previous = torch.as_tensor(actions) + 1
@@ -164,8 +164,7 @@ def test_demonstrations_enter_the_memory(memory):
     assert len(taken) > 1  # otherwise any previous action would do
     for key, value in memory_state.items():
         assert torch.equal(states[10][key], value), key
-    if memory != "none":
-        assert torch.equal(states[10]["previous_action"], previous)
+    assert torch.equal(states[10]["previous_action"], previous)
 
 
 def test_demonstrations_need_an_oracle_and_room():
@@ -249,3 +248,42 @@ def test_actions_are_kept_until_the_trial_is_over() -> None:
     assert len(set(lengths)) > 1 and not TrialEvaluator(env, 100, 3).run(again).actions
     for k, actions in enumerate(results.actions):
         assert actions.tolist() == drawn[: lengths[k], k].tolist()
+
+
+class Counter:
+    """Stands still; its state is the number of calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, Any, list[bool], bool]] = []
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        self.calls.append((observation["position"].copy(), state, episode_start.tolist(), deterministic))
+        return np.zeros(len(episode_start), np.int64), (state or 0) + 1
+
+
+def test_each_step_follows_from_the_one_before() -> None:
+    env, policy = small_darkroom(2, episodes=2, seed=3), Counter()
+    env.set_options(trial_options(0, 2))
+    steps = []
+    observation = env.reset()
+    observed = [observation["position"].copy()]  # the environment reuses its arrays
+    for step in play_trials(policy, env, observation, deterministic=True):
+        steps.append(step)
+        observed.append(step.observation["position"].copy())
+        if len(steps) == 7:
+            break
+    assert len(policy.calls) == 7  # none after the caller has stopped
+    positions, states, starts, deterministic = zip(*policy.calls, strict=True)
+    assert states == (None, *range(1, 7)) and [step.state for step in steps] == list(range(1, 8))
+    assert [all(start) for start in starts] == [True] + [bool(step.dones.all()) for step in steps[:-1]]
+    assert [t for t, step in enumerate(steps) if step.dones.any()] == [4]  # episodes of 5 steps
+    assert all("episode" in info for info in steps[4].infos) and steps[3].infos == [{}, {}]
+    np.testing.assert_array_equal(positions, observed[:-1])
+    assert set(deterministic) == {True}
+
+
+def test_options_number_the_trials() -> None:
+    assert trial_options(0, 3) == [{"trial": 0}] * 3
+    assert trial_options(6, 3, [5, 7]) == [{"trial": 2, "layout": layout} for layout in (5, 7, 5)]

@@ -230,9 +230,7 @@ def test_what_is_no_memory_is_refused() -> None:
         check_memory(nn.Linear)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"NoHint must be made as \(input_dim, config: CONFIG\), a dataclass, or give"):
         check_memory(NoHint)
-    with pytest.raises(
-        ValueError, match=r"config must be None beside the name 'gru', whose settings are keywords, got"
-    ):
+    with pytest.raises(ValueError, match=r"config must be None beside the name 'gru', .* got"):
         check_memory("gru", LeakyConfig())
     check_memory(NoHint, LeakyConfig())
     with pytest.raises(ValueError, match="unknown memory 'grue'"):

@@ -120,8 +120,6 @@ def supervised(memory: str, precision: str) -> bool:
 @pytest.mark.parametrize("precision", ["bfloat16", pytest.param("float32", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("learner", [ppo, dqn, supervised], ids=lambda learner: learner.__name__)
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_the_last_step_teaches_what_to_keep_of_the_first(
-    memory: str, learner: Callable[..., bool], precision: str
-) -> None:
+def test_the_last_step_teaches_what_to_keep_of_the_first(memory, learner, precision):
     """Also in half precision."""
     assert learner(memory, precision) == (memory != "none")

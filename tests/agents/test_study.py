@@ -10,18 +10,7 @@ import pytest
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets import find_preset
-from memenvs.agents.study import (
-    Played,
-    Rows,
-    Table,
-    compact,
-    grid,
-    load_study,
-    play_trials,
-    read_rows,
-    settings_hash,
-    shorten,
-)
+from memenvs.agents.study import Played, Rows, Table, compact, grid, load_study, play_trials, read_rows, settings_hash
 from memenvs.agents.work import run_study
 from memenvs.cli import main
 from tests.processes import SERVER
@@ -83,9 +72,8 @@ def test_rows_are_read_by_task_and_method():
 
 
 def test_a_table_is_markdown():
-    assert (
-        Table("Title", ["a", "b"], [["x", "1 +- 2"]]).markdown() == "Title\n\n| a | b |\n| --- | --- |\n| x | 1 ± 2 |\n"
-    )
+    table = Table("Title", ["a", "b"], [["x", "1 +- 2"]])
+    assert table.markdown() == "Title\n\n| a | b |\n| --- | --- |\n| x | 1 ± 2 |\n"
     assert Table("", ["a"], []).markdown() == "| a |\n| --- |\n"
 
 
@@ -230,11 +218,6 @@ def test_two_studies_of_a_folder_have_rows_and_runs_of_their_own(file, monkeypat
         capsys.readouterr()
         assert main(["study", str(study), "--show", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["tables"][0]["lines"] == [[method]]
-
-
-def test_a_run_is_shortened():
-    config = shorten(find_preset("demo"))
-    assert (config.n_envs, config.total_steps, config.eval_trials) == (4, 1, 4)
 
 
 def test_a_smoke_run_removes_only_what_smoke_runs_wrote(file, tmp_path, monkeypatch):

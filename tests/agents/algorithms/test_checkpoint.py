@@ -1,25 +1,31 @@
-"""Checkpoints: exact resumption, no pickle, complete files, errors that name the file."""
+"""Checkpoints: exact resumption, no pickle, errors that name the file; spaces and extractors of users."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import PartialUpdatePPO, make_vec_env, register_features_extractor
 from memenvs.agents.algorithms.checkpoint import MEMBERS
+from memenvs.agents.algorithms.spaces import MAX_ELEMENTS, space_from_json, space_to_json
+from memenvs.agents.policies.policy_arguments import FEATURES_EXTRACTORS
 from memenvs.wrappers import TrialWrapper
-from tests.agents.learners import SEGMENT, STEPS, N, darkroom, learner, weights
+from tests.agents.learners import SEGMENT, STEPS, N, Noise, darkroom, learner, weights
 from tests.damage import members_of, zipped
 
 ROLLOUT = N * STEPS
@@ -54,11 +60,6 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model.zip"
 
 
-def trials_of_a_rollout() -> Any:
-    """Trials that end with the rollout."""
-    return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
-
-
 def singles() -> Any:
     """Single environments, one after the other."""
     kwargs: dict[str, Any] = {"size": 3, "max_episode_steps": 5}
@@ -75,7 +76,7 @@ def trials_of_another_library() -> Any:
     ("memory", "env"),
     [
         ("relic", darkroom),
-        ("relic", trials_of_a_rollout),
+        ("relic", partial(darkroom, episodes=None, trial_steps=STEPS)),  # trials end with the rollout
         ("lstm", singles),
         ("lstm", trials_of_another_library),
     ],
@@ -180,9 +181,7 @@ def test_broken_weights_do_not_replace_a_good_file(saved: Path) -> None:
     model = PartialUpdatePPO.load(saved, device="cpu")
     with torch.no_grad():
         model.policy.critic.bias.fill_(float("nan"))
-    with pytest.raises(
-        ValueError, match=r"not written, weights must be finite, .* 'critic\.bias' after 32 env.* 1 updates"
-    ):
+    with pytest.raises(ValueError, match=r"weights must be finite, .* 'critic\.bias' after 32 env.* 1 updates"):
         model.save(saved)
     assert saved.read_bytes() == before
 
@@ -220,3 +219,88 @@ def test_an_environment_that_does_not_fit_is_refused(saved: Path) -> None:
     with pytest.raises(ValueError, match="force_reset must be True"):
         model.set_env(darkroom(), force_reset=False)
     assert model.env is None
+
+
+SPACES = [
+    spaces.Discrete(4),
+    spaces.Discrete(4, start=2),
+    spaces.MultiDiscrete([2, 3], start=[1, 0]),
+    spaces.MultiBinary(3),
+    spaces.Box(0, 255, (4, 5, 3), np.uint8),
+    spaces.Box(np.array([-1.0, -np.inf, 0.1], np.float32), np.array([1.0, np.inf, 0.3], np.float32)),
+    spaces.Box(-np.inf, np.inf, (2, 2), np.float64),
+    spaces.Dict({"b": spaces.Discrete(3), "a": spaces.Box(-1.0, 1.0, (2,), np.float32)}),
+]
+
+
+def test_spaces_are_rebuilt() -> None:
+    for space in SPACES:
+        assert space_from_json(json.loads(json.dumps(space_to_json(space)))) == space
+
+
+def test_spaces_that_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="space must be a Box, Discrete"):
+        space_to_json(spaces.Text(5))
+    with pytest.raises(ValueError, match="unknown kind of space 'Text'"):
+        space_from_json({"kind": "Text"})
+
+
+def test_bounds_are_one_number_where_they_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = space_to_json(spaces.Box(0, 255, (4, 5, 3), np.uint8))
+    assert image == {"kind": "Box", "shape": [4, 5, 3], "dtype": "uint8", "low": 0.0, "high": 255.0}
+    uneven = space_to_json(spaces.Box(np.array([[0, 1]]), np.array([[7, 9]]), dtype=np.int16))
+    assert uneven == {"kind": "Box", "shape": [1, 2], "dtype": "int16", "low": [[0.0, 1.0]], "high": [[7.0, 9.0]]}
+    empty = spaces.Box(np.zeros((0,), np.float32), np.ones((0,), np.float32))
+    assert space_from_json(space_to_json(empty)) == empty
+    assert MAX_ELEMENTS == 2**28
+    monkeypatch.setattr("memenvs.agents.algorithms.spaces.MAX_ELEMENTS", 6)
+    data = {"kind": "Box", "dtype": "float32", "low": 0, "high": 1}
+    assert space_from_json(data | {"shape": [2, 3]}).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"a Box must have at most 6 elements, got the shape \(7, 1\)"):
+        space_from_json(data | {"shape": [7, 1]})
+
+
+class Tripled(BaseFeaturesExtractor):
+    """A features extractor of a user."""
+
+    def __init__(self, observation_space: spaces.Space) -> None:
+        super().__init__(observation_space, features_dim=12)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        return observations.repeat(1, 3)
+
+
+def test_features_extractors_of_users_are_registered(tmp_path: Path) -> None:
+    env = make_vec_env("CartPole-v1", 1)
+    policy = {"memory": "none", "features_extractor_class": Tripled}
+    name = "memenvs.agents.register_features_extractor"
+    with pytest.raises(ValueError, match=f"features_extractor_class Tripled must be registered by {name}, so that"):
+        PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu")
+    assert register_features_extractor(Tripled) is register_features_extractor(Tripled) is Tripled
+    try:
+        PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu").save(tmp_path / "model")
+        assert PartialUpdatePPO.load(tmp_path / "model", device="cpu").policy.features_dim == 12
+        twin = type("Tripled", (Tripled,), {"__module__": "elsewhere"})
+        with pytest.raises(ValueError, match=r"'Tripled' is registered twice: in .*spaces and in elsewhere"):
+            register_features_extractor(twin)
+    finally:
+        del FEATURES_EXTRACTORS["Tripled"]
+    with pytest.raises(ValueError, match=rf"unknown features_extractor_class 'Tripled'; .* yours by {name}"):
+        PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    with pytest.raises(TypeError, match="extractor must be a subclass of BaseFeaturesExtractor, got 3"):
+        register_features_extractor(3)  # type: ignore[type-var]
+
+
+def test_images_are_transposed_at_load(tmp_path: Path) -> None:
+    policy = {
+        "memory": "none",
+        "features_extractor_class": "NatureCNN",
+        "features_extractor_kwargs": {"features_dim": 8},
+    }
+    env = Noise(spaces.Box(0, 255, (36, 36, 3), np.uint8), horizon=1)
+    model = PartialUpdatePPO("MemoryPolicy", env, n_steps=4, policy_kwargs=policy, device="cpu").learn(4)
+    model.save(tmp_path / "model")
+    loaded = PartialUpdatePPO.load(tmp_path / "model", env, device="cpu")
+    loaded.learn(4, reset_num_timesteps=False)
+    action, _ = loaded.predict(env.observation_space.low)
+    assert action in (0, 1)

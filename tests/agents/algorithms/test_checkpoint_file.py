@@ -1,10 +1,12 @@
-"""Members of a checkpoint, policy-only files, and parts that another policy loads."""
+"""Archives, members of a checkpoint, policy-only files, and parts that another policy loads."""
 
 from __future__ import annotations
 
 import functools
 import io
 import json
+import warnings
+import zipfile
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,7 @@ import torch
 from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.algorithms import archive, checkpoint
 from memenvs.agents.algorithms.checkpoint import LEARNER, MEMBERS, POLICY_ONLY, Checkpoint
+from memenvs.json_records import MAX_RATIO, MIN_UNPACKED
 from tests.agents.learners import N, darkroom, learner, weights
 from tests.damage import members_of
 
@@ -88,10 +91,7 @@ def test_an_encoder_is_loaded_alone() -> None:
     without = small(seed=1, previous_action_dim=0)
     without.load_features(io.BytesIO(written()))  # has no previous action to load
     for change, message in (
-        (
-            {"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}},
-            "must be 'CombinedExtractor'",
-        ),
+        ({"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}}, "must be 'Combined"),
         ({"features_extractor_kwargs": {"widths": {"position": 5}}}, "does not fit the policy"),
     ):
         with pytest.raises(ValueError, match=f"weights of another encoder: .*{message}"):
@@ -119,3 +119,57 @@ def test_a_policy_is_loaded_alone() -> None:
         checkpoint.load_policy(model.policy, worded)
     model.policy.vocabulary_fingerprint = "words"
     checkpoint.load_policy(model.policy, worded)
+
+
+CONTENT = {"config.json": b'{"format": 1}', "a.json": b'{"x": 2}', "b": b"\x00\x01"}
+
+
+def test_members() -> None:
+    file = io.BytesIO()
+    archive.write(file, CONTENT)
+    assert archive.read(file, ("config.json",)) == {"config.json": CONTENT["config.json"]}
+    texts = archive.read(file, ("config.json",), lambda name: name.endswith("json"))
+    assert sorted(texts) == ["a.json", "config.json"]
+    with pytest.raises(ValueError, match=r"must have \['config.json', 'c'\], 'c' is missing"):
+        archive.read(file, ("config.json", "c"))
+    for content, message in ((b'{"format": 2}', "format must be 1, got 2"), (b"{}", "format must be 1, got None")):
+        other = io.BytesIO()
+        archive.write(other, {"config.json": content})
+        with pytest.raises(ValueError, match=message):
+            archive.read(other, ("config.json",))
+    twice = io.BytesIO()
+    with zipfile.ZipFile(twice, "w") as written, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            written.writestr("config.json", CONTENT["config.json"])
+    with pytest.raises(ValueError, match="has two members of one name, so it is no checkpoint"):
+        archive.read(twice, ("config.json",))
+    assert archive.FORMAT == 1
+
+
+def test_packed_members_are_bounded() -> None:
+    """By MAX_RATIO times the size of the file, and MIN_UNPACKED in any case; members that are not read do not count."""
+
+    def packed(size: int, ballast: int) -> io.BytesIO:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as written:
+            written.writestr("config.json", b'{"format": 1}' + b" " * (size - 13))
+            written.writestr("ballast", bytes(ballast), zipfile.ZIP_STORED)
+        return file
+
+    assert len(archive.read(packed(MIN_UNPACKED, 0), ("config.json",))["config.json"]) == MIN_UNPACKED
+    with pytest.raises(ValueError, match=f"unpacks to more than {MAX_RATIO} times its size"):
+        archive.read(packed(MIN_UNPACKED + 1, 0), ("config.json",))
+    larger = 2 * MIN_UNPACKED
+    archive.read(packed(larger, larger // MAX_RATIO), ("config.json",))
+    with pytest.raises(ValueError, match=f"unpacks to more than {MAX_RATIO} times its size"):
+        archive.read(packed(larger, larger // MAX_RATIO // 2), ("config.json",))
+
+
+def test_copies() -> None:
+    whole = torch.arange(6.0, requires_grad=True)
+    copies = archive.cpu_copies({"whole": whole, "part": whole[2:], "turned": whole.view(2, 3).T})
+    assert copies["turned"].is_contiguous() and copies["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert not any(value.requires_grad for value in copies.values())
+    copies["whole"].zero_()
+    assert copies["part"].tolist() == [2, 3, 4, 5] and whole.sum() == 15

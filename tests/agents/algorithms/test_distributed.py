@@ -81,9 +81,7 @@ def test_weights_are_the_same_bit_for_bit(folder, notes):
 
 def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(notes):
     assert notes[0]["loss"] == notes[1]["loss"]
-    assert (
-        "must be finite, got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in notes[0]["loss"]
-    )
+    assert "got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in notes[0]["loss"]
     assert [own["kept"] for own in notes] == [True, True]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,7 +36,7 @@ CALLS = (1, 13)
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.slow
-def test_learning_goes_on_or_says_what_it_drops(name: str) -> None:
+def test_learning_goes_on_or_says_what_it_drops(name):
     make, steps = LEARNERS[name]
     whole = weights(make().learn(steps))  # type: ignore[arg-type]
     reached: dict[str, set[bool]] = {point: set() for point in POINTS}
@@ -58,7 +58,7 @@ def test_learning_goes_on_or_says_what_it_drops(name: str) -> None:
         assert True in reached[point], point
 
 
-def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> None:
+def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path):
     def save(own: Hooks) -> None:
         if own.n_calls == 27:  # in the fifth collection
             own.model.save(tmp_path / "model.zip")
@@ -75,19 +75,12 @@ def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> No
 CARRYING = {name: MEMORIES[name] for name in ("gru", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
 
 
-def trials(steps: int) -> Any:
-    """Trials of some steps, with episodes of 5."""
-    return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=steps)
-
-
 @pytest.mark.parametrize(
     ("memory", "trial_steps", "expected"),
     [("gru", 16, {0, 64, 128, 192}), ("trxl", 12, {0, 96, 192}), ("frmqn", 40, {0, 160})],
 )
 @pytest.mark.slow
-def test_a_carried_memory_is_saved_between_trials_only(
-    memory: str, trial_steps: int, expected: set[int], tmp_path: Path
-) -> None:
+def test_a_carried_memory_is_saved_between_trials_only(memory, trial_steps, expected, tmp_path):
     """In rollouts of 8 steps, wherever the learner says that it would resume exactly."""
     saved: set[int] = set()
     refused: set[int] = set()
@@ -99,16 +92,17 @@ def test_a_carried_memory_is_saved_between_trials_only(
 
     points = ("training_start", "rollout_start", "step", "rollout_end", "training_end")
     policy = {"memory": memory, "memory_kwargs": CARRYING[memory]}
-    whole = learner("none", env=trials(trial_steps), policy_kwargs=policy, n_epochs=1, **CARRIES)
+    make = partial(darkroom, episodes=None, trial_steps=trial_steps)
+    whole = learner("none", env=make(), policy_kwargs=policy, n_epochs=1, **CARRIES)
     whole.learn(192, Hooks(**dict.fromkeys(points, save)))
     assert saved == expected and refused
     for steps in expected - {192}:
-        resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", trials(trial_steps), device="cpu")
+        resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", make(), device="cpu")
         resumed.learn(192 - steps, reset_num_timesteps=False)
         assert torch.equal(weights(resumed), weights(whole)), steps
 
 
-def test_a_trial_without_a_step_is_the_next_one(tmp_path: Path) -> None:
+def test_a_trial_without_a_step_is_the_next_one(tmp_path):
     """A learner that is saved as learning starts, or is resumed, goes on with the trial that it has just begun."""
 
     begun: list[Any] = []

@@ -18,11 +18,13 @@ from tests.agents.learners import (
     N,
     act,
     act_next,
+    check_values,
     darkroom,
     double,
     gradients,
     learner,
     positions,
+    shake,
     weights,
 )
 
@@ -216,10 +218,7 @@ def test_detach_where_a_trial_ends_inside_the_segment(memory: str) -> None:
     """Acting in a new trial must not overwrite the memory that the segment began with."""
     env = darkroom(episodes=2)  # trials of 10 steps: one ends at step 10, within the segment 8 ... 16
     model = act(learner(memory, env=env, prefix_grad="detach"), 2, train=True)
-    stored = positions(model, SEGMENT, 2 * SEGMENT)
-    distribution, values, actions = model.evaluate(ROWS, SEGMENT, 2 * SEGMENT)
-    torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
-    torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
+    check_values(model, SEGMENT, 2 * SEGMENT)
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -262,10 +261,7 @@ def test_a_refill_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -
     for steps, tokens in ((1024, 1 << 20), (3, 1 << 20), (3, 3), (5, 10)):
         monkeypatch.setattr("memenvs.agents.algorithms.ppo.PREFILL_STEPS", steps)
         model = act(learner("relic", micro_batch_tokens=tokens), 1)
-        generator = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in model.policy.parameters():
-                parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
+        shake(model)
         model.rollout_buffer.shuffle_episodes(SEGMENT, np.random.default_rng(0))
         stored = dict(model._state)
         model._refill_memory(SEGMENT, rewrite=last)

@@ -108,9 +108,7 @@ def test_broken_weights_are_named() -> None:
     model = act(learner("none"))
     with torch.no_grad():
         model.policy.critic.bias.fill_(float("nan"))
-    with pytest.raises(
-        ValueError, match=r"policy's outputs must be finite.*after 32 environment steps and 0 upd.*learning_rate"
-    ):
+    with pytest.raises(ValueError, match=r"policy's outputs must be finite.*after 32 environment steps and 0 upd"):
         act_next(model)
 
 
@@ -119,10 +117,7 @@ def test_loss_and_gradient_must_be_finite() -> None:
     model = act(learner("lstm"), 2, train=True)
     before = weights(model)
     model.rollout_buffer.rewards[:, SEGMENT] = 1e30
-    with pytest.raises(
-        ValueError,
-        match=r"must be finite, got value_loss inf.* in update 2, after 64 environment steps and 1 updates; lower",
-    ):
+    with pytest.raises(ValueError, match=r"must be finite, got value_loss inf.* in update 2, after 64 env.* 1 updates"):
         model.train()
     assert torch.equal(weights(model), before)
 

@@ -15,17 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.algorithms.on_policy import episode_horizon
-from tests.agents.learners import (
-    SEGMENT,
-    STEPS,
-    N,
-    Noise,
-    act,
-    check_rollouts,
-    darkroom,
-    learner,
-    positions,
-)
+from tests.agents.learners import SEGMENT, STEPS, N, Noise, act, check_rollouts, darkroom, learner, positions
 
 
 def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
@@ -46,7 +36,7 @@ def test_rollouts_that_never_see_an_end_cause_one_warning() -> None:
 
 
 def test_a_trial_that_just_began_is_not_thrown_away() -> None:
-    env = make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
+    env = darkroom(episodes=None, trial_steps=STEPS)
     model = learner("relic", env=env)
     model.learn(3 * N * STEPS)
     assert [info["trial_id"] for info in env.reset_infos] == [3] * N  # ended by themselves; nothing was skipped
@@ -60,9 +50,7 @@ def test_the_memory_is_carried_on_where_rollouts_are_not_trials() -> None:
 
 
 def test_an_unbounded_memory_must_be_reset() -> None:
-    with pytest.raises(
-        ValueError, match="reset_each_rollout must be True with n_updates 3 and memory 'lstm', got False"
-    ):
+    with pytest.raises(ValueError, match=r"reset_each_rollout must be True with n_updates 3 .* 'lstm', got False"):
         learner("lstm", reset_each_rollout=False).learn(1)
     with pytest.raises(ValueError, match="reset_each_rollout must be True with n_updates 1 and memory 'relic'"):
         learner("relic", reset_each_rollout=False, n_updates=1).learn(1)
@@ -142,8 +130,6 @@ def test_truncated_episodes_are_credited_by_hand(env: Callable[[], Any], ends: l
 
 
 def test_horizon_of_an_environment() -> None:
-    assert episode_horizon(darkroom(2, horizon=7)) == 7
-    assert episode_horizon(make_vec_env("CartPole-v1", 2)) == 500
     limits = [lambda: gym.make("CartPole-v1", max_episode_steps=20), lambda: gym.make("CartPole-v1")]
     assert episode_horizon(DummyVecEnv(limits)) == 500
     plain, endless = (Noise(spaces.Box(-1.0, 1.0, (4,), np.float32)) for _ in range(2))

@@ -135,15 +135,6 @@ def test_logs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("train/loss", "train/q", "train/grad_norm", "train/n_updates", "time/updates_per_second")
     assert [logged[name] for name in names] == [2, 4, 6, 7, 4]
     assert not model.policy.training
-    monkeypatch.setattr(model.logger, "dump", lambda step: logged.update(step=step))
-    monkeypatch.setattr(time, "time_ns", lambda: 55 * 10**8)
-    model.start_time, model.num_timesteps, model._num_timesteps_at_start = 3 * 10**9, 50, 9
-    model.dump_logs(4)
-    names = ("rollout/epsilon", "time/iterations", "time/fps", "time/time_elapsed", "time/total_timesteps", "step")
-    assert [logged[name] for name in names] == [1, 4, 16, 2, 50, 50]
-    assert logged["train/loss"] == 2  # for callbacks, until the next update
-    model._begin_update_log()
-    assert "train/loss" not in logged
 
 
 def test_every_second_iteration_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +143,6 @@ def test_every_second_iteration_is_logged(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(model, "dump_logs", lambda iteration: dumped.append(iteration))
     model.learn(5 * 32, log_interval=2)
     assert dumped == [2, 4] and model._n_updates == 5
-    model.learn(2 * 32, reset_num_timesteps=False)
-    assert dumped == [2, 4, 1, 2]
-    assert (model.num_timesteps, model.filled_at) == (7 * 32, 32)
-    model.learn(32)  # steps are counted anew, and epsilon falls from the start
-    assert (model.num_timesteps, model.filled_at) == (32, 0)
 
 
 def test_a_frozen_network_follows_only_where_it_is_trained() -> None:

@@ -96,20 +96,6 @@ def test_samples_are_uniform_and_without_replacement() -> None:
     assert (counts[expected == 0] == 0).all()
 
 
-def test_previous_actions() -> None:
-    replay = make()
-    play(replay, [1, 2], [4, 2])
-    at = torch.tensor([[0, 1, 4], [2, 0, 1]])
-    steps = replay.read(torch.tensor([0, 1]), at)
-    assert steps.previous_action.tolist() == [
-        [0, 1 + 1, 1 + 0],
-        [1 + 1, 0, 1 + 0],
-    ]  # actions of e = 1: 1 0 1 0, of e = 2: 0 1
-    assert steps.extra_inputs == {}
-    assert steps.embeddings is None
-    assert replay.actions(torch.tensor([0, 1]), torch.tensor([[0, 3], [0, 1]])).tolist() == [[1, 0], [0, 1]]
-
-
 def test_n_step_returns() -> None:
     """Rewards of the episode are 10, 11, 12, 13; by hand for n = 3 and a discount of 0.5."""
     for terminated, after in ((True, 0.0), (False, 1.0)):
@@ -148,19 +134,6 @@ def test_observations_in_the_types_of_their_space() -> None:
     assert replay.nbytes == 3 * 7 * (6 * 2 + 6 + 8 + 12 + 8 + 4)  # 2 bytes for a depth
 
 
-def test_embeddings_take_the_place_of_observations() -> None:
-    replay = make(space=SPACE, embedding_dim=2)
-    embeddings = torch.tensor([[1.0, 0.3]])
-    rows, yes = replay.start_episodes(1), torch.ones(1, dtype=torch.bool)
-    replay.add(rows, yes, 0, embeddings, {}, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
-    replay.end_episodes(rows, 1, 2 * embeddings, {}, yes)
-    steps = replay.read(rows, torch.tensor([[0, 1]]))
-    assert steps.observations is None
-    expected = torch.stack([embeddings, 2 * embeddings], 1).bfloat16()
-    assert torch.equal(steps.embeddings, expected)  # type: ignore[arg-type]
-    assert replay.nbytes == 3 * 7 * (2 * 2 + 8 + 4)
-
-
 def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
     replay, other = make(4), make(4)
     play(replay, [1, 2, 3], [6, 5, 2], [True, False, True])
@@ -186,26 +159,15 @@ def test_broken_and_foreign_files_are_named(tmp_path: Path) -> None:
     replay, file = make(), tmp_path / "replay"
     play(replay, [1, 2], [6, 5])
     replay.save(file, 7)
-    whole = file.read_bytes()
-    for size in (0, 5, 100, len(whole) - 1):
-        file.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"replay: not a whole replay \(.*\); was it cut short\?"):
-            make().load(file, 7)
-    file.write_bytes(whole)
+    (tmp_path / "empty").touch()
+    with pytest.raises(ValueError, match=r"empty: not a whole replay \(.*\); was it cut short\?"):
+        make().load(tmp_path / "empty", 7)
     before = make()
     for other, stamp, message in (
         (before, 8, "must be the replay of environment step 8, got that of 7"),
         (make(4), 7, "must be of 4 episodes of at most 6 steps, got 3 of at most 6"),
-        (
-            make(required_inputs=["pose"]),
-            7,
-            r"must have \['action', 'lengths', 'observation', 'pose', .*got \['action', 'lengths', 'obs",
-        ),
-        (
-            make(space=spaces.Box(0, 1, (2,), np.float32)),
-            7,
-            r"'observation' must be \(\(13, 2\), .*float32\), got \(\(13, 1\)",
-        ),
+        (make(required_inputs=["pose"]), 7, r"must have \['action', 'lengths', 'observation', 'pose', .*got "),
+        (make(space=spaces.Box(0, 1, (2,))), 7, r"'observation' must be \(\(13, 2\), .*float32\), got \(\(13, 1"),
     ):
         with pytest.raises(ValueError, match=message):
             other.load(file, stamp)

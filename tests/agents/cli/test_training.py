@@ -23,7 +23,7 @@ from tests.test_cli import refuse
 
 
 @pytest.mark.slow
-def test_a_run_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_from_training_to_report(tmp_path, capsys):
     folder = tmp_path / "run"
     command = ["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]
     assert main(command) == 0
@@ -115,7 +115,7 @@ def check_resuming(command: list[str], folder: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
-def test_a_finished_run_is_extended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_run_is_extended(tmp_path, capsys):
     """It has the bits of a run that was begun as long, where the learning rate is constant."""
     small = ["--n_envs", "2", "--ppo.batch_size", "2", "--no-evaluate", "--json"]
     for name, steps, resume in (("whole", 768, []), ("run", 256, []), ("run", 768, ["--resume"])):
@@ -138,9 +138,7 @@ def test_a_finished_run_is_extended(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert run.config.total_steps == 1024
 
 
-def test_mistakes_are_one_line_and_leave_nothing(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_are_one_line_and_leave_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train = {  # what settings a config refuses is in tests of the configs
         "--env memenvs/Lightroom-v0": "unknown id 'memenvs/Lightroom-v0'; did you mean 'memenvs/Darkroom-v0'",
@@ -151,19 +149,12 @@ def test_mistakes_are_one_line_and_leave_nothing(
         "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; did you mean 'memory'? Choose from ['memory',",
         "--device gpu": "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
         "--policy.memory sat-pm": "place=True) adds it, on the command line --env_kwargs.place true); got",
-        "--policy.size 50000": (
-            "policy.size must be left out with policy.memory_kwargs.dim, which would win, got 50000; "
-            "--policy.memory_kwargs '{}' leaves out those of a preset"
-        ),
-        '--policy {"memory":"memo","memory_kwargs":{"segment_length":129}}': (
-            "policy.memory_kwargs.segment_length must be at most ppo.n_steps, 128, after which the memory is emptied"
-        ),
+        "--policy.size 50000": "policy.size must be left out with policy.memory_kwargs.dim, which would win, got 50000",
+        '--policy {"memory":"memo","memory_kwargs":{"segment_length":129}}': "segment_length must be at most ppo.n_ste",
         "--policy.memory_kwargs.max_episode_steps 15": "must be at least the 16 steps that an episode may take, got 15",
-        "--eval_kwargs.max_episode_steps 200 --eval_steps 1200": (
-            "Darkroom-v0 with these eval_kwargs: memory_kwargs['max_episode_steps'] must be at least the 200 steps"
-        ),
+        "--eval_kwargs.max_episode_steps 200 --eval_steps 1200": "these eval_kwargs: memory_kwargs['max_episode_steps",
         '--env memenvs/VisualMatch-v0 --env_kwargs {} --eval_kwargs {"obs":"one_hot"} --eval_steps 100': (
-            "VisualMatch-v0 with these eval_kwargs: observation 'image' must be of shape (7, 7, 3), as it was learned"
+            "with these eval_kwargs: observation 'image' must be of shape (7, 7, 3), as it was learned"
         ),
         "--total_steps 1023": "total_steps must be at least 1024, one rollout (n_envs 8 x ppo.n_steps 128), got 1023",
         "--resume": "no run in runs/ci-smoke-0",
@@ -182,7 +173,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
 
 
 @pytest.mark.slow
-def test_an_id_without_trials_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_id_without_trials_from_training_to_report(tmp_path, capsys):
     command = ["train", "ci-smoke", "--env", "CartPole-v1", "--total_steps", "1024", "--env_kwargs", "{}"]
     command += ["--eval_kwargs", "{}", "--eval_all_layouts", "false", "--eval_steps", "500", "--json"]
     command += ["--policy.memory_kwargs.max_episode_steps", "500"]
@@ -201,7 +192,7 @@ def test_an_id_without_trials_from_training_to_report(tmp_path: Path, capsys: py
         assert not (tmp_path / "wrong").exists()
 
 
-def test_another_memory_begins_with_its_own_settings() -> None:
+def test_another_memory_begins_with_its_own_settings():
     preset = find_preset("ci-smoke")
     before = preset.policy["memory_kwargs"]
     assert preset.policy["memory"] == "relic" and before["heads"] == 2
@@ -219,9 +210,7 @@ def test_another_memory_begins_with_its_own_settings() -> None:
 
 
 @pytest.mark.slow
-def test_a_task_without_oracle_pictures_and_map(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_task_without_oracle_pictures_and_map(tmp_path, monkeypatch, capsys):
     """All that needs none of them runs; the rest is refused by what is missing, before anything is played."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bare_tasks_here.py").write_text(BARE)
@@ -252,7 +241,7 @@ memenvs.register("bare/Bare-v0", "tests.bare_task:Bare", defaults={"trial_episod
 """
 
 
-def test_a_folder_that_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_in_use(tmp_path, capsys):
     with RunDirectory(tmp_path, find_preset("ci-smoke")):
         before = {file: file.read_bytes() for file in tmp_path.iterdir()}
         error = refuse(capsys, "train", "ci-smoke", "--out", str(tmp_path))
@@ -263,7 +252,7 @@ def test_a_folder_that_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "no checkpoint at" in refuse(capsys, "evaluate", str(tmp_path))
 
 
-def test_resuming_before_the_first_checkpoint_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resuming_before_the_first_checkpoint_says_so(tmp_path, capsys):
     RunDirectory(tmp_path, with_overrides(find_preset("ci-smoke"), [("total_steps", 1024)])).close()
     command = ["train", "ci-smoke", "--total_steps", "1024", "--resume", "--no-evaluate", "--out", str(tmp_path)]
     for messages in ([f"{tmp_path} has no checkpoint yet: training starts from the beginning"], []):
@@ -271,7 +260,7 @@ def test_resuming_before_the_first_checkpoint_says_so(tmp_path: Path, capsys: py
         assert [line for line in capsys.readouterr().err.splitlines() if "checkpoint" in line] == messages
 
 
-def test_the_end_of_a_run_is_ten_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_end_of_a_run_is_ten_numbers(capsys):
     """Five policies over 40 episodes; and 30 metrics of predictions."""
     curve = {"demonstrations": {}, "metrics": {"return": {"mean": [1.0, *([2.0] * 38), 41.0]}}}
     print_curves(dict.fromkeys(("agent", "random", "memoryless", "window4", "oracle"), curve), "return")

@@ -16,14 +16,7 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.experiments import registry
 from memenvs.agents.experiments.config import RunConfig, difference, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.evaluate import algorithm_of
-from memenvs.agents.experiments.registry import (
-    Experiment,
-    LearnerSpec,
-    learners,
-    register_learner,
-    register_prediction,
-)
+from memenvs.agents.experiments.registry import Experiment, LearnerSpec, learners, register_learner, register_prediction
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
@@ -152,9 +145,7 @@ def test_what_is_supervised_depends_on_the_environment(monkeypatch: pytest.Monke
         assert type(replace(config, env=env).make_experiment()).__name__ == name
     with pytest.raises(ValueError, match=r"env must be new, got 'memenvs/Ballet3D-v0', whose model is that of .*SAT"):
         register_prediction("memenvs/Ballet3D-v0", f"{__name__}:BanditExperiment")
-    with pytest.raises(
-        ValueError, match="env must be one that can be learned by prediction, got 'memenvs/Darkroom-v0'"
-    ):
+    with pytest.raises(ValueError, match=r"env must be one .* by prediction, got 'memenvs/Darkroom-v0'"):
         replace(config, env="memenvs/Darkroom-v0").make_experiment()
 
 
@@ -192,8 +183,3 @@ def test_a_name_means_one_learner() -> None:
         register_learner(replace(BANDIT, name="ppo"))
     with pytest.raises(ValueError, match="unknown learner 'pp0'; did you mean 'ppo'"):
         registry.find_learner_by_name("pp0")
-
-
-def test_what_predicts_has_no_algorithm_that_acts() -> None:
-    with pytest.raises(ValueError, match="run must be of an agent that acts, got one that learns to predict"):
-        algorithm_of(RunConfig(learner=SupervisedConfig()))

@@ -48,7 +48,7 @@ train coverage-laptop --n_envs 4 --eval_envs 4 --eval_steps 50 --eval_trials 8 -
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory) -> Path:
     """Folder of a run that was not killed."""
     folder = tmp_path_factory.mktemp("whole")
     with RunDirectory(folder, SMALL) as run:
@@ -57,7 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_replay_that_is_missing_or_cut_short(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_that_is_missing_or_cut_short(whole, tmp_path, monkeypatch):
     """With the whole replay the run ends with the bits of one that went on."""
     folder, file = tmp_path, tmp_path / "replay_192.safetensors"
     with RunDirectory(folder, SMALL) as run, monkeypatch.context() as patched, pytest.raises(TypeError):
@@ -79,7 +79,7 @@ def test_a_replay_that_is_missing_or_cut_short(whole: Path, tmp_path: Path, monk
         assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
 
 
-def test_the_best_checkpoint_in_validation_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_checkpoint_in_validation_is_kept(tmp_path, monkeypatch):
     scores = iter([1.0, 3.0, 2.0, 2.5])
     play = TrialEvaluator.run
 
@@ -102,7 +102,7 @@ def test_the_best_checkpoint_in_validation_is_kept(tmp_path: Path, monkeypatch: 
         assert not torch.equal(latest.actor.linear.weight, best.policy.actor.linear.weight)
 
 
-def test_validation_changes_nothing_of_learning(whole: Path, tmp_path: Path) -> None:
+def test_validation_changes_nothing_of_learning(whole, tmp_path):
     """With and without it, the same bits."""
     with RunDirectory(tmp_path, replace(SMALL, validation_trials=0)) as run:
         train_run(run, quiet=True)
@@ -110,7 +110,7 @@ def test_validation_changes_nothing_of_learning(whole: Path, tmp_path: Path) -> 
     assert not (tmp_path / BEST).exists()
 
 
-def test_validation_and_evaluation_have_splits_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_and_evaluation_have_splits_of_their_own(tmp_path, monkeypatch):
     played: list[str] = []
     play = TrialEvaluator.run
 
@@ -127,7 +127,7 @@ def test_validation_and_evaluation_have_splits_of_their_own(tmp_path: Path, monk
     assert len(played) > 1 and played == ["test"] * (len(played) - 1) + ["all"]
 
 
-def test_evaluation_draws_its_actions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_draws_its_actions(tmp_path, monkeypatch):
     """Actions follow softmax(Q / temperature), which is here the same in all states."""
     config = replace(SMALL, policy={"memory": "none", "net_arch": []}, validation_trials=0, total_steps=8 * 8 * 5)
     config = with_overrides(config, [("dqn.temperature", 0.5)])
@@ -155,7 +155,7 @@ def test_evaluation_draws_its_actions(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_stages_on_the_command_line(tmp_path, capsys):
     first, second = tmp_path / "first", tmp_path / "second"
     few = ["--eval_trials", "2", "--dqn.capacity", "8", "--dqn.updates_per_collect", "2", "--json"]
     short = ["--total_steps", "600", "--validation_trials", "0", "--no-evaluate", "--encoder_from", "null"]
@@ -182,9 +182,7 @@ def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*command, "--resume"]) == 0  # it is finished
 
 
-def test_mistakes_are_one_line_and_leave_nothing(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_are_one_line_and_leave_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = "encoder_from must be the run or checkpoint"
     for changes, message in {

@@ -77,7 +77,7 @@ def check_kill(config: RunConfig, whole: Path, folder: Path, name: str, count: i
 
 
 @pytest.mark.filterwarnings("ignore:no episode ended within the first n_steps=8")
-def test_a_kill_around_a_checkpoint_loses_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_kill_around_a_checkpoint_loses_and_leaves_nothing(tmp_path):
     """A checkpoint after every second of eight rollouts of 64 steps; a milestone at or after each sixth of the run."""
     config = with_overrides(
         find_preset("ci-smoke"),
@@ -92,7 +92,7 @@ def test_a_kill_around_a_checkpoint_loses_and_leaves_nothing(tmp_path: Path) -> 
         check_kill(config, whole, tmp_path / moment, CHECKPOINT, 2, moment)
 
 
-def test_a_kill_around_a_replay_leaves_nothing(tmp_path: Path) -> None:
+def test_a_kill_around_a_replay_leaves_nothing(tmp_path):
     """Checkpoints after 48, 96 and 144 of 160 steps, each with its replay."""
     config = RunConfig(
         env="memenvs/Darkroom-v0",
@@ -194,9 +194,7 @@ def content(folder: Path) -> dict[str, object]:
     ],
     ids=["ppo", "dqn", "supervised"],
 )
-def test_a_run_that_is_stopped_saves_at_once_and_goes_on_with_the_same_bits(
-    tmp_path: Path, config: RunConfig, cases: list[tuple[tuple[str, str, str], int, float, int]]
-) -> None:
+def test_a_run_that_is_stopped_saves_at_once_and_goes_on_with_the_same_bits(tmp_path, config, cases):
     with RunDirectory(tmp_path / "whole", config) as run:
         train_run(run, quiet=True)
     expected = content(tmp_path / "whole")
@@ -216,7 +214,7 @@ def test_a_run_that_is_stopped_saves_at_once_and_goes_on_with_the_same_bits(
 
 @pytest.mark.filterwarnings("ignore:no episode ended within the first n_steps=8")
 @pytest.mark.parametrize(("point", "count"), [(UPDATE, 66), (("memenvs.agents.vec_env", "TrialVecEnv", "reset"), 5)])
-def test_ctrl_c_prints_no_traceback_and_a_second_one_stops_at_once(tmp_path: Path, point: tuple, count: int) -> None:
+def test_ctrl_c_prints_no_traceback_and_a_second_one_stops_at_once(tmp_path, point, count):
     command = ["ci-smoke", "--threads", "1", "--total_steps", "512", "--ppo.n_steps", "8", "--eval_trials", "2"]
     done = stop(tmp_path / "run", point, count, f"{signal.SIGINT:d} {signal.SIGINT:d}", 1e9, *command)
     assert done.returncode == 130, done.stderr

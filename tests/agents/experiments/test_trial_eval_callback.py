@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, TrialEvalCallback, make_vec_env
 from memenvs.agents.algorithms.saving import SavableAlgorithm
 from memenvs.wrappers import TrialWrapper
-from tests.agents.learners import STEPS, N, learner, weights
+from tests.agents.learners import STEPS, N, darkroom, learner, weights
 
 EPISODES, HORIZON = 3, 5  # trials of 15 steps
 
@@ -37,10 +37,8 @@ def watch_memory(model: Any) -> list[list[int]]:
     return lengths
 
 
-def trials(n: int = 2, episodes: int = EPISODES, **kwargs: Any) -> Any:
-    return make_vec_env(
-        "memenvs/Darkroom-v0", n, seed=0, size=3, max_episode_steps=HORIZON, trial_episodes=episodes, **kwargs
-    )
+def trials(n: int = 2, episodes: int | None = EPISODES) -> Any:
+    return darkroom(n, horizon=HORIZON, episodes=episodes, seed=0)
 
 
 def wrapped(n: int = 1) -> VecEnv:
@@ -166,10 +164,9 @@ def test_the_best_model_is_kept_and_scores_are_never_half_written(tmp_path: Path
 
 @pytest.mark.slow
 def test_other_callbacks_around_it() -> None:
-    model = learner("relic").learn(10**6, callback(callback_on_new_best=StopTrainingOnRewardThreshold(-1.0)))
-    assert model.num_timesteps == N * STEPS
-    model = learner("relic").learn(10**6, callback(callback_after_eval=StopTrainingOnRewardThreshold(-1.0)))
-    assert model.num_timesteps == N * STEPS
+    for point in ("callback_on_new_best", "callback_after_eval"):
+        model = learner("none").learn(10**6, callback(**{point: StopTrainingOnRewardThreshold(-1.0)}))
+        assert model.num_timesteps == N * STEPS
     replay = EpisodeDQN(
         "MemoryPolicy", trials(), capacity=2, batch_size=2, episode_steps=HORIZON, updates_per_collect=1, device="cpu"
     )

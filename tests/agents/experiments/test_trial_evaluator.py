@@ -1,16 +1,15 @@
-"""In-context evaluation: the loop in which policies act, trials, metrics by episode, demonstrations."""
+"""In-context evaluation: trials, metrics by episode, demonstrations."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
-from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy, play_trials, trial_options
+from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
@@ -168,9 +167,7 @@ def test_demonstrations_enter_the_memory(memory):
 
 
 def test_demonstrations_need_an_oracle_and_room():
-    with pytest.raises(
-        ValueError, match="demonstrations must be 0 for an environment without oracle_actions, got 1 for a Dum"
-    ):
+    with pytest.raises(ValueError, match=r"demonstrations must be 0 for .* without oracle_actions, got 1"):
         TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, demonstrations=1)
     env = darkroom(2, trial_episodes=2)
     with pytest.raises(ValueError, match="trials must go on after their 3 demonstrations, one ended after 2 episodes"):
@@ -248,42 +245,3 @@ def test_actions_are_kept_until_the_trial_is_over() -> None:
     assert len(set(lengths)) > 1 and not TrialEvaluator(env, 100, 3).run(again).actions
     for k, actions in enumerate(results.actions):
         assert actions.tolist() == drawn[: lengths[k], k].tolist()
-
-
-class Counter:
-    """Stands still; its state is the number of calls."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, Any, list[bool], bool]] = []
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[np.ndarray, Any]:
-        self.calls.append((observation["position"].copy(), state, episode_start.tolist(), deterministic))
-        return np.zeros(len(episode_start), np.int64), (state or 0) + 1
-
-
-def test_each_step_follows_from_the_one_before() -> None:
-    env, policy = small_darkroom(2, episodes=2, seed=3), Counter()
-    env.set_options(trial_options(0, 2))
-    steps = []
-    observation = env.reset()
-    observed = [observation["position"].copy()]  # the environment reuses its arrays
-    for step in play_trials(policy, env, observation, deterministic=True):
-        steps.append(step)
-        observed.append(step.observation["position"].copy())
-        if len(steps) == 7:
-            break
-    assert len(policy.calls) == 7  # none after the caller has stopped
-    positions, states, starts, deterministic = zip(*policy.calls, strict=True)
-    assert states == (None, *range(1, 7)) and [step.state for step in steps] == list(range(1, 8))
-    assert [all(start) for start in starts] == [True] + [bool(step.dones.all()) for step in steps[:-1]]
-    assert [t for t, step in enumerate(steps) if step.dones.any()] == [4]  # episodes of 5 steps
-    assert all("episode" in info for info in steps[4].infos) and steps[3].infos == [{}, {}]
-    np.testing.assert_array_equal(positions, observed[:-1])
-    assert set(deterministic) == {True}
-
-
-def test_options_number_the_trials() -> None:
-    assert trial_options(0, 3) == [{"trial": 0}] * 3
-    assert trial_options(6, 3, [5, 7]) == [{"trial": 2, "layout": layout} for layout in (5, 7, 5)]

@@ -30,9 +30,7 @@ def make_run(folder: Path, config: RunConfig) -> Path:
 
 
 @pytest.mark.slow
-def test_a_trial_is_recorded_with_goal_episode_and_step(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_is_recorded_with_goal_episode_and_step(tmp_path, capsys, monkeypatch):
     """Two episodes of 16 steps; the trial goes on, the evaluation ends after 20 steps."""
     folder = make_run(tmp_path / "run", replace(find_preset("ci-smoke"), total_steps=8, eval_steps=20))
     texts: list[str] = []
@@ -62,7 +60,7 @@ def test_a_trial_is_recorded_with_goal_episode_and_step(
         assert message in capsys.readouterr().err
 
 
-def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path: Path) -> None:
+def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path):
     config = replace(
         find_preset("ci-smoke"), env="CartPole-v1", env_kwargs={}, eval_kwargs={}, eval_all_layouts=False,
         eval_steps=500, total_steps=8, policy={"memory": "none"},
@@ -74,7 +72,7 @@ def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path: Path
             record_run(run, tmp_path / "video.gif", layout=0)
 
 
-def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_was_saved_in_python_is_recorded(tmp_path, capsys):
     env = make_vec_env("memenvs/Darkroom-v0", 4, seed=0, size=3, max_episode_steps=5, trial_episodes=2)
     model, settings = tmp_path / "model.zip", ["--env_kwargs.size", "3", "--env_kwargs.max_episode_steps=5"]
     learner("gru", env=env).save(model)
@@ -102,7 +100,7 @@ def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: py
         assert message in capsys.readouterr().err
 
 
-def test_small_frames_are_enlarged_below_the_text() -> None:
+def test_small_frames_are_enlarged_below_the_text():
     screen = Screen()
     screen.frame = np.full((3, 200, 3), 7, np.uint8)
     screen.text = "step 0"

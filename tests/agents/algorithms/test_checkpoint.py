@@ -1,4 +1,4 @@
-"""Checkpoints: exact resumption, no pickle, errors that name the file; spaces and extractors of users."""
+"""Checkpoints: exact resumption, errors that name the file; spaces and extractors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives, members of a checkpoint, policy-only files, and parts that another policy loads."""
+"""Archives, members of a checkpoint, policy-only files, parts that others load."""
 
 from __future__ import annotations
 

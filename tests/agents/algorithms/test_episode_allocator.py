@@ -75,7 +75,6 @@ def test_it_learns_the_undiscounted_return_of_what_has_ended() -> None:
     model = learner(env=corridor(N, trial_episodes=2), n_steps=20)
     act(model)
     episodes, buffer = model._episodes, model.rollout_buffer
-    assert episodes is not None and model.policy.allocator is not None
     returns = buffer.rewards[:, :18].sum(1)  # two episodes of nine steps
     chosen = buffer.extra_inputs[STRATEGY][:, 0].tolist()
     assert sorted(episodes.finished) == sorted(zip(chosen, returns.tolist(), strict=True))
@@ -97,7 +96,6 @@ def test_stays_that_a_rollout_may_cut_off_do_not_count() -> None:
     model = learner(env=corridor(N, early=True), n_steps=n_steps)
     act(model)
     episodes, buffer = model._episodes, model.rollout_buffer
-    assert episodes is not None
     ended, expected = 0, []
     for i in range(N):
         begins = buffer.trial_start[i].nonzero()[:, 0].tolist()
@@ -114,7 +112,6 @@ def test_stays_that_a_rollout_may_cut_off_do_not_count() -> None:
 def test_its_log_and_its_exploration() -> None:
     model = learner(allocator={"epsilon_end": 0.0, "epsilon_steps": N * STEPS})
     model.learn(2 * N * STEPS)
-    assert model.policy.allocator is not None
     best = int(model.policy.allocator.best(model.policy.allocator.constant(1)))
     act_next(model)  # epsilon is 0 from the second rollout on
     assert model.rollout_buffer.extra_inputs[STRATEGY].unique().tolist() == [best]
@@ -141,7 +138,7 @@ def test_it_resumes_with_the_same_bits_and_acts_with_the_best_strategy() -> None
     assert all(torch.equal(states[0][i]["exp_avg"], states[1][i]["exp_avg"]) for i in states[1])
     for best in (0, 1):
         with torch.no_grad():
-            again.policy.allocator.network[2].bias.copy_(torch.eye(2)[best] * 100)  # type: ignore[union-attr]
+            again.policy.allocator.network[2].bias.copy_(torch.eye(2)[best] * 100)
         file = io.BytesIO()
         again.save(file)
         loaded = PartialUpdatePPO.load(file, device="cpu")
@@ -162,7 +159,7 @@ def test_learners_scale_the_memory_before_their_first_update() -> None:
     sizes = {"dim": 8, "layers": 1, "heads": 1, "mlp_dim": 8, "capacity": 4}
     settings = {"capacity": 12, "episode_steps": STEPS, "updates_per_collect": 2, "batch_size": 2, "decisions": 4}
     policy: dict[str, Any] = {"memory": "sat-fifo", "memory_kwargs": sizes}
-    q = EpisodeDQN("MemoryPolicy", corridor(N), policy_kwargs=policy, seed=0, device="cpu", **settings)  # type: ignore[arg-type]
+    q = EpisodeDQN("MemoryPolicy", corridor(N), policy_kwargs=policy, seed=0, device="cpu", **settings)
     q.learn(2 * N * STEPS)
     assert q._n_updates > 0 and q.policy.memory.is_standardized and q.target.memory.is_standardized
 
@@ -182,7 +179,6 @@ def test_the_strategy_that_keeps_the_cue_is_found_by_reinforcement() -> None:
     )
     model.learn(32 * STEPS * 40)
     allocator = model.policy.allocator
-    assert allocator is not None
     fifo, mvfo = allocator(allocator.constant(1))[0].tolist()
     assert mvfo > fifo + 0.15 and fifo < 0.75, (fifo, mvfo)
 
@@ -236,4 +232,4 @@ def test_what_cannot_work_is_named_before_anything_starts() -> None:
         (3, "allocator must be .* got 3"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
-            PPOConfig(allocator=allocator)  # type: ignore[arg-type]
+            PPOConfig(allocator=allocator)

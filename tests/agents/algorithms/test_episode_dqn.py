@@ -37,14 +37,8 @@ def test_exploration() -> None:
 def test_uniform_and_softmax_actions() -> None:
     """Action 1 has a Q that is higher by 2: 88 % of the actions drawn from softmax(Q) are 1."""
     for epsilon, share in ((0.0, 1 / (1 + np.exp(-2))), (1.0, 0.5), (0.5, 0.25 + 0.5 / (1 + np.exp(-2)))):
-        model = q_learner(
-            copies(Ring, 64),
-            capacity=64,
-            final_epsilon=epsilon,
-            batch_size=1,
-            updates_per_collect=1,
-            learning_rate=1e-12,
-        )
+        settings = {"capacity": 64, "batch_size": 1, "updates_per_collect": 1, "learning_rate": 1e-12}
+        model = q_learner(copies(Ring, 64), final_epsilon=epsilon, **settings)
         model.learn(64 * 8)
         with torch.no_grad():
             model.policy.actor.linear.weight.zero_()
@@ -107,15 +101,8 @@ def test_the_replay_buffer_stores_all_poses_of_an_episode(frozen: bool) -> None:
             return observation, *rest
 
     policy = {"memory": "sm-pooling", "memory_kwargs": {"dim": 8, "capacity": 4}, "freeze_features": frozen}
-    model = q_learner(
-        copies(Watched, 1, **POSES),
-        policy,
-        capacity=4,
-        episode_steps=11,
-        batch_size=1,
-        updates_per_collect=1,
-        final_epsilon=0.1,
-    )
+    settings = {"capacity": 4, "episode_steps": 11, "batch_size": 1, "updates_per_collect": 1, "final_epsilon": 0.1}
+    model = q_learner(copies(Watched, 1, **POSES), policy, **settings)
     model.learn(6 * 11)
     whole = [torch.as_tensor(np.stack(poses)) for poses in played if len(poses) == 12]
     stored = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).extra_inputs["pose"]
@@ -148,14 +135,8 @@ def test_q_values_are_those_of_acting(memory: str, stage: dict[str, Any]) -> Non
 @pytest.mark.slow
 def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
     kwargs = {"dim": 8, "capacity": 4} | ({"heads": 2} if memory.startswith("smt") else {})
-    model = q_learner(
-        copies(Noise, **POSES),
-        {"memory": memory, "memory_kwargs": kwargs},
-        capacity=12,
-        episode_steps=11,
-        batch_size=6,
-        updates_per_collect=3,
-    )
+    settings = {"capacity": 12, "episode_steps": 11, "batch_size": 6, "updates_per_collect": 3}
+    model = q_learner(copies(Noise, **POSES), {"memory": memory, "memory_kwargs": kwargs}, **settings)
     shake(model)
     model.learn(4 * 11 * 5)
     assert model._n_updates == 9

@@ -16,7 +16,7 @@ from tests.agents.interruptions import POINTS, learn_interrupted
 from tests.agents.learners import MEMORIES, SEGMENT, STEPS, Hooks, N, darkroom, learner, weights
 
 DQN = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
-CARRIES = {"n_updates": 1, "n_steps": 8, "reset_each_rollout": False}
+CARRIES = {"n_updates": 1, "n_steps": 8, "n_epochs": 1, "reset_each_rollout": False}
 
 
 def dqn() -> EpisodeDQN:
@@ -93,7 +93,7 @@ def test_a_carried_memory_is_saved_between_trials_only(memory, trial_steps, expe
     points = ("training_start", "rollout_start", "step", "rollout_end", "training_end")
     policy = {"memory": memory, "memory_kwargs": CARRYING[memory]}
     make = partial(darkroom, episodes=None, trial_steps=trial_steps)
-    whole = learner("none", env=make(), policy_kwargs=policy, n_epochs=1, **CARRIES)
+    whole = learner("none", env=make(), policy_kwargs=policy, **CARRIES)
     whole.learn(192, Hooks(**dict.fromkeys(points, save)))
     assert saved == expected and refused
     for steps in expected - {192}:

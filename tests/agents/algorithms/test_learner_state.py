@@ -1,4 +1,4 @@
-"""Seeds, trials to resume, logged episodes and learning rates of a learner, by hand."""
+"""Seeds, trials to resume, logged episodes and learning rates, by hand."""
 
 from __future__ import annotations
 

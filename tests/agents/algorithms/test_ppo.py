@@ -274,18 +274,10 @@ def test_a_refill_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -
         torch.testing.assert_close(value, values[0], atol=1e-5, rtol=1e-5)
 
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(), reason="needs a GPU that torch can use, and MEMENVS_TEST_GPU=1"
-        ),
-    ),
-]
+has_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use, MEMENVS_TEST_GPU=1")
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=has_gpu)])
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
     """Values to 0.05, log probabilities to 0.02, the gradient's norm to 5 %, its direction to a cosine of 0.99."""

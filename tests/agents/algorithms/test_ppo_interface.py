@@ -1,4 +1,4 @@
-"""Partial-update PPO as a Stable-Baselines3 algorithm: spaces, callbacks, what it refuses."""
+"""Partial-update PPO in Stable-Baselines3: spaces, callbacks, what it refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.torch_layers import CombinedExtractor, NatureCNN
+from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
@@ -26,11 +26,6 @@ SPACES = {
     "vector, Discrete from 5": (VECTOR, spaces.Discrete(3, start=5), {}),
     "float64": (spaces.Box(-1.0, 1.0, (3,), np.float64), spaces.Discrete(2), {}),
     "number": (spaces.Discrete(5), spaces.Discrete(2), {}),
-    "image": (
-        IMAGE,
-        spaces.Discrete(2),
-        {"features_extractor_class": NatureCNN, "features_extractor_kwargs": {"features_dim": 8}},
-    ),
     "dict": (DICT, spaces.Discrete(2), {"features_extractor_kwargs": {"image_dim": 8, "widths": {"vector": 4}}}),
     "dict, CombinedExtractor": (DICT, spaces.MultiDiscrete([2, 2]), COMBINED),
     "dict, frozen": (

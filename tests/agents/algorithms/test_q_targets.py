@@ -24,7 +24,7 @@ def table(model: EpisodeDQN, states: int) -> np.ndarray:
 
 
 def few_episodes(count: int, values: list[list[float]], **settings: Any) -> EpisodeDQN:
-    """A learner of two decisions in each of a few episodes, with values by state and action, which hardly learns."""
+    """A learner of two decisions in each of few episodes that keeps its values, (state, action)."""
     sizes = {"capacity": count, "batch_size": count, "decisions": 2, "updates_per_collect": 1, "learning_rate": 1e-12}
     model = q_learner(copies(Ring, count, length=2), **sizes, **settings)
     set_table(model.policy, values)

@@ -1,4 +1,4 @@
-"""Settings of runs and kinds of learners: changes by name, JSON, errors that name the setting."""
+"""Settings of runs and kinds of learners: changes by name, JSON, wrong settings."""
 
 from __future__ import annotations
 

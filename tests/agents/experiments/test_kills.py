@@ -1,4 +1,4 @@
-"""Runs that `kill -9`, Ctrl-C or SIGTERM end: what stays, and what resuming makes of it."""
+"""Runs that `kill -9`, Ctrl-C or SIGTERM end: what stays, what resuming makes of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,17 +95,14 @@ def test_a_kill_around_a_checkpoint_loses_and_leaves_nothing(tmp_path):
 
 def test_a_kill_around_a_replay_leaves_nothing(tmp_path):
     """Checkpoints after 48, 96 and 144 of 160 steps, each with its replay."""
-    config = RunConfig(
-        env="memenvs/Darkroom-v0",
+    config = replace(
+        SMALL,
         env_kwargs={"size": 4, "max_episode_steps": 4, "trial_episodes": 1},
         n_envs=4,
         total_steps=160,
-        threads=1,
-        device="cpu",
         learner=DQNConfig(capacity=8, episode_steps=4, updates_per_collect=2, batch_size=4, decisions=4),
-        policy={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
         eval_steps=4,
-        checkpoint_rollouts=3,
+        validation_trials=0,
     )
     whole = tmp_path / "whole"
     with RunDirectory(whole, config) as run:

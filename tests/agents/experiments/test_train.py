@@ -1,4 +1,4 @@
-"""Training of runs and their folders: who may work in them, full disks, settings, the log."""
+"""Training of runs and their folders: who works in them, full disks, settings, the log."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ EPISODES, HORIZON = 3, 5  # trials of 15 steps
 
 
 def watch_memory(model: Any) -> list[list[int]]:
-    """Steps in the memory of each environment, after each step that the policy takes from now on."""
+    """Steps in the memory of each environment, after each further step of the policy."""
     lengths: list[list[int]] = []
     step = model.policy.memory.step
 

@@ -281,7 +281,7 @@ def test_features_extractors_of_users_are_registered(tmp_path: Path) -> None:
         PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu").save(tmp_path / "model")
         assert PartialUpdatePPO.load(tmp_path / "model", device="cpu").policy.features_dim == 12
         twin = type("Tripled", (Tripled,), {"__module__": "elsewhere"})
-        with pytest.raises(ValueError, match=r"'Tripled' is registered twice: in .*spaces and in elsewhere"):
+        with pytest.raises(ValueError, match=r"'Tripled' is registered twice: in .*checkpoint and in elsewhere"):
             register_features_extractor(twin)
     finally:
         del FEATURES_EXTRACTORS["Tripled"]

@@ -13,19 +13,9 @@ from stable_baselines3.common.logger import Logger
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from tests.agents.learners import Hooks
 
-POINTS = (
-    "reset",
-    "training_start",
-    "rollout_start",
-    "act",
-    "step_wait",
-    "on_step",
-    "stop",
-    "rollout_end",
-    "optimizer",
-    "dump",
-)
-"""Where learning can be interrupted: calls of the environment, of the policy, of a callback, of the logger."""
+OF_CALLBACKS = ("training_start", "rollout_start", "on_step", "stop", "rollout_end")
+POINTS = (*OF_CALLBACKS, "reset", "act", "step_wait", "optimizer", "dump")
+"""Where learning can be interrupted: calls of a callback, of the environment, of the policy, of the logger."""
 
 
 class Interrupt:

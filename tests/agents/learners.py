@@ -79,15 +79,9 @@ def learner(memory: str = "relic", *, env: Any = None, seed: int = 0, **settings
     """
     kwargs = MEMORIES[memory] | settings.pop("memory_kwargs", {})
     policy = {"memory": memory, "memory_kwargs": kwargs} | settings.pop("policy_kwargs", {})
-    base = {
-        "device": "cpu",
-        "n_steps": STEPS,
-        "n_updates": STEPS // SEGMENT,
-        "batch_size": 2,
-        "n_epochs": 2,
-        "learning_rate": 1e-2,
-    }
-    return PartialUpdatePPO("MemoryPolicy", env or darkroom(), policy_kwargs=policy, seed=seed, **(base | settings))
+    sizes = {"n_steps": STEPS, "n_updates": STEPS // SEGMENT, "batch_size": 2, "n_epochs": 2}
+    settings = {"device": "cpu", "learning_rate": 1e-2} | sizes | settings
+    return PartialUpdatePPO("MemoryPolicy", env or darkroom(), policy_kwargs=policy, seed=seed, **settings)
 
 
 def act(model: PartialUpdatePPO, segments: int = 1, *, train: bool = False) -> PartialUpdatePPO:

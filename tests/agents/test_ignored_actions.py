@@ -76,19 +76,13 @@ def test_predict_and_demonstrations_carry_no_ignored_action() -> None:
 
 
 def test_the_wrapper_shows_no_ignored_action() -> None:
-    env = PreviousActionWrapper(gym.make("memenvs/Darkroom-v0", **SETTINGS))
-    env.reset(seed=0)
-    previous = [env.step(2)[0]["previous_action"] for _ in range(GAP + 2)]
-    assert [np.any(value) for value in previous] == [False] * GAP + [True] * 2
-
-
-def test_answers_of_a_passive_task_are_no_notes() -> None:
     """In ColorRecall, Room Ballet, EpisodicQA and FFHQWorld an agent watches before it answers, here by a picture."""
     for name, settings in (
         ("ColorRecall-v0", {"rooms": (4, 5), "image_size": (12, 12), "steps": (3, 3)}),
         ("RoomBallet-ABA-v0", {}),
         ("EpisodicQA-v0", {"scale": "smoke"}),
         ("FFHQWorld-v0", {}),
+        ("Darkroom-v0", SETTINGS),
     ):
         env = PreviousActionWrapper(gym.make(f"memenvs/{name}", **settings))
         observation, _ = env.reset(seed=1)

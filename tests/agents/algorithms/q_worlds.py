@@ -74,17 +74,7 @@ def copies(env: Any, n: int = 4, **settings: Any) -> VecEnv:
 
 def q_learner(env: VecEnv, policy: dict[str, Any] | None = None, **settings: Any) -> EpisodeDQN:
     """A learner without memory and with a linear network: Q of one-hot observations is a table."""
-    base = {
-        "learning_rate": 0.02,
-        "capacity": 32,
-        "episode_steps": 8,
-        "updates_per_collect": 50,
-        "batch_size": 16,
-        "decisions": 4,
-        "gamma": 0.5,
-        "n_step": 1,
-        "target_rate": 0.1,
-        "final_epsilon": 1.0,
-    }
+    sizes = {"capacity": 32, "episode_steps": 8, "updates_per_collect": 50, "batch_size": 16, "decisions": 4}
+    rates = {"learning_rate": 0.02, "gamma": 0.5, "n_step": 1, "target_rate": 0.1, "final_epsilon": 1.0}
     kwargs = policy or {"memory": "none", "net_arch": []}
-    return EpisodeDQN("MemoryPolicy", env, policy_kwargs=kwargs, seed=0, device="cpu", **(base | settings))
+    return EpisodeDQN("MemoryPolicy", env, policy_kwargs=kwargs, seed=0, device="cpu", **(sizes | rates | settings))

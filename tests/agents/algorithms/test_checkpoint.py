@@ -31,10 +31,6 @@ from tests.damage import members_of, zipped
 ROLLOUT = N * STEPS
 
 
-def settings(memory: str) -> dict[str, Any]:
-    return {"memory_kwargs": {"depth_dropout": 0.3}} if memory == "relic" else {}  # so that every generator is in use
-
-
 def json_of(path: Path, name: str) -> dict[str, Any]:
     """A member that is JSON, such as "config"."""
     return json.loads(members_of(path.read_bytes())[f"{name}.json"])
@@ -82,8 +78,9 @@ def trials_of_another_library() -> Any:
     ],
 )
 def test_resuming_in_this_process(memory: str, env: Callable[[], Any], tmp_path: Path) -> None:
-    whole = learner(memory, env=env(), **settings(memory)).learn(2 * ROLLOUT)
-    first = learner(memory, env=env(), **settings(memory)).learn(ROLLOUT)
+    kwargs = {"depth_dropout": 0.3} if memory == "relic" else {}  # so that every generator is in use
+    whole = learner(memory, env=env(), memory_kwargs=kwargs).learn(2 * ROLLOUT)
+    first = learner(memory, env=env(), memory_kwargs=kwargs).learn(ROLLOUT)
     assert first.at_rollout_boundary
     first.save(tmp_path / "model.zip")
     resumed = PartialUpdatePPO.load(tmp_path / "model.zip", env(), device="cpu")

@@ -65,7 +65,6 @@ def test_a_learner_on_a_second_device(make, steps, most, monkeypatch):
     for ours, theirs in zip(there.policy.parameters(), here.policy.parameters(), strict=True):
         assert isinstance(ours.data, DeviceTensor)
         torch.testing.assert_close(to_host(ours.data), theirs.data, atol=1e-6, rtol=1e-5)
-    print(make.__name__, "waits for each step of acting:", 2 * acting / steps)
     assert 2 * acting / steps <= most
 
 

@@ -22,13 +22,21 @@ from memenvs.agents.experiments.train import check_config
 from memenvs.cli import main
 from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
 from tests.agents.learners import gradients, learner
-from tests.processes import Python, free_port, run_python
+from tests.processes import Done, Python, free_port, run_python
 
 pytestmark = pytest.mark.programs
 
 RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
 TWO = Processes(0, 2)  # for checks before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+
+
+def run_two(module: str, folder: Path) -> list[Done]:
+    """Run a module on a folder in two processes, with the variables of torchrun."""
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
+    environs = [{**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank} for rank in ("0", "1")]
+    started = [Python("-m", module, str(folder), environ=environ) for environ in environs]
+    return [process.wait() for process in started]
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +50,7 @@ def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> P
     """Files that two processes have written; the second killed itself at the end."""
     folder = tmp_path_factory.mktemp("two")
     save_file({key: value.contiguous() for key, value in rollout_of(one).items()}, folder / "rollout.safetensors")
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    command = ("-m", "tests.agents.algorithms.two_processes", str(folder))
-    started = [Python(*command, environ={**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank}) for rank in ("0", "1")]
-    done = [process.wait() for process in started]
+    done = run_two("tests.agents.algorithms.two_processes", folder)
     assert [process.returncode for process in done] == [0, -signal.SIGKILL], "\n".join(
         process.stderr for process in done
     )

@@ -170,25 +170,14 @@ def test_nothing_is_credited_after_an_episode_that_ends_with_the_segment() -> No
     torch.testing.assert_close(returns[:, -1], stored["rewards"][:, -1])
 
 
-def test_normalized_advantages() -> None:
-    model = act(learner("none", normalize_advantage=True, n_updates=1))
-    seen: list[Tensor] = []
-    original = model._optimizer_step
-    model._optimizer_step = lambda rows, begin, end, targets: (
-        seen.append(targets) or original(rows, begin, end, targets)
-    )  # type: ignore[method-assign]
-    model.train()
-    assert float(seen[0][..., 2].mean()) == pytest.approx(0.0, abs=1e-5)
-    assert float(seen[0][..., 2].std(correction=0)) == pytest.approx(1.0, abs=1e-4)
-
-
-def test_advantages_are_scaled_by_those_of_the_rollout_so_far() -> None:
+@pytest.mark.parametrize(("normalize", "first"), [(True, SEGMENT), ("rollout", 0)])
+def test_advantages_are_scaled_by_those_of_the_segment_or_rollout(normalize: bool | str, first: int) -> None:
     model = act(learner("lstm", normalize_advantage=False), 2, train=True)
-    so_far, returns = model._advantages(0, 2 * SEGMENT)
-    model.config = PPOConfig(**{**vars(model.config), "normalize_advantage": "rollout"})
+    seen, returns = model._advantages(first, 2 * SEGMENT)
+    model.config = PPOConfig(**{**vars(model.config), "normalize_advantage": normalize})
     advantages, own_returns = model._advantages(SEGMENT, 2 * SEGMENT)
-    torch.testing.assert_close(advantages, ((so_far - so_far.mean()) / so_far.std(correction=0))[:, SEGMENT:])
-    torch.testing.assert_close(own_returns, returns[:, SEGMENT:])
+    torch.testing.assert_close(advantages, ((seen - seen.mean()) / seen.std(correction=0))[:, -SEGMENT:])
+    torch.testing.assert_close(own_returns, returns[:, -SEGMENT:])
 
 
 @pytest.mark.parametrize("memory", MEMORIES)

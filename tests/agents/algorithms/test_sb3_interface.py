@@ -15,13 +15,12 @@ from safetensors import SafetensorError
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
-from memenvs.agents import EpisodeDQN, PartialUpdatePPO, PPOConfig, make_vec_env, register_features_extractor
+from memenvs.agents import EpisodeDQN, PartialUpdatePPO, PPOConfig, make_vec_env
 from memenvs.agents.integrations.loggers import TrackerWriter
-from memenvs.agents.policies.policy_arguments import ACTIVATIONS, FEATURES_EXTRACTORS
+from memenvs.agents.policies.policy_arguments import ACTIVATIONS
 from tests.agents.learners import STEPS, Hooks, N, Noise, darkroom, learner, weights
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
@@ -176,15 +175,10 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     assert (loaded["net_arch"], loaded["memory_kwargs"]) == ([4], {"hidden_dim": 4, "layers": 1})
     refused(TypeError, "n_steps must be a whole number", lambda: PPOConfig(n_steps=np.float64(8.0)))  # type: ignore[arg-type]
 
-    @register_features_extractor
-    class Reader(FlattenExtractor):
-        def __init__(self, space: spaces.Space, reads: Any) -> None:
-            super().__init__(space)
-
-    reader = {"features_extractor_class": Reader, "features_extractor_kwargs": {"reads": nn.Identity()}}
     message = "features_extractor_kwargs must be numbers, texts, lists and dicts, .* got .*Iden"
-    refused(TypeError, message, lambda: learner("none", env=noise(VECTOR), policy_kwargs=reader))
-    del FEATURES_EXTRACTORS["Reader"]
+    extractor = {"features_extractor_class": "CombinedExtractor"}
+    extractor["features_extractor_kwargs"] = {"normalized_image": nn.Identity()}
+    refused(TypeError, message, lambda: learner("none", env=noise(DICT), policy_kwargs=extractor))
 
 
 @pytest.mark.slow

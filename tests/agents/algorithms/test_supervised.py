@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from memenvs.agents.algorithms.supervised import evaluate_model
 from memenvs.agents.experiments.config import RunConfig, with_overrides
@@ -27,17 +25,13 @@ from memenvs.agents.papers.sat.learner import SATPrediction
 from memenvs.cli import main
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
+from tests.agents.algorithms.test_distributed import run_two
 from tests.agents.small_ballet import ARGUMENTS
-from tests.processes import Python, free_port
 
 
 def run_of(folder: Path, config: RunConfig = ALLOCATED) -> RunDirectory:
     """A run, new or there."""
     return RunDirectory(folder, None if (folder / "config.json").exists() else config)
-
-
-def logged(run: RunDirectory) -> dict[str, list[tuple[int, float]]]:
-    return {name: points for name, points in run.metrics().items() if not name.startswith("time/")}
 
 
 @pytest.fixture(scope="module")
@@ -214,27 +208,10 @@ def test_command_line(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_two_processes_learn_what_one_does(whole, tmp_path):
-    """Gradients of a shared batch and a whole run against one process; both processes have the same bits."""
-    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    started = [
-        Python(
-            *("-m", "tests.agents.algorithms.supervised_processes", str(tmp_path)),
-            environ={**os.environ, **variables, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-        )
-        for rank in range(2)
-    ]
-    assert [process.wait().returncode for process in started] == [0, 0]
-    alone = make_run_learner(ALLOCATED)
-    model = alone.model
-    loss, _ = model.loss(model.sample(8, np.random.default_rng(0)))
-    loss.backward()
-    gradients = [load_file(tmp_path / f"gradient.{rank}.safetensors") for rank in range(2)]
-    for name, parameter in model.named_parameters():
-        if parameter.grad is not None:
-            assert torch.equal(gradients[0][name], gradients[1][name])
-            size = float(parameter.grad.abs().max())
-            torch.testing.assert_close(gradients[0][name], parameter.grad, rtol=1e-3, atol=1e-4 * size + 1e-7)
+    """Validation of a run; what a process learns from is in test_supervised_learner.py."""
+    done = run_two("tests.agents.algorithms.supervised_processes", tmp_path)
+    assert [process.returncode for process in done] == [0, 0]
     with RunDirectory(tmp_path / "run") as run, run_of(whole) as single:
-        for name, points in logged(single).items():
+        for name, points in single.metrics().items():
             if name.startswith("validation/"):
                 np.testing.assert_allclose(np.array(run.metrics()[name]), points, atol=0.02, err_msg=name)

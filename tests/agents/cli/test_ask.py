@@ -8,6 +8,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,9 +101,7 @@ def test_a_conversation(models, capsys, monkeypatch):
     assert len(set(examples)) > 1 and all(reply.category == "correct" for reply in replies)
     assert all(reply.answer == reply.gold and len(reply.shares) == 26 for reply in replies)
     typed = ["", examples[0], "frobnicate the cup", "what did you do in two days?", "where is it"]
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr(sys, "stdin", terminal)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
 
     def type_in(prompt: str) -> str:
         print(prompt)
@@ -139,9 +138,7 @@ def test_wrong_arguments(models, tmp_path, capsys, monkeypatch):
         with pytest.raises(SystemExit):
             main(["ask", "run", *arguments])
         assert message in capsys.readouterr().err
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr(sys, "stdin", terminal)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     assert main(["ask", str(models["text"]), "--json"]) == 2
     assert "--json needs --question" in capsys.readouterr().err
 

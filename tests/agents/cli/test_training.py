@@ -213,7 +213,8 @@ def test_another_memory_begins_with_its_own_settings():
 def test_a_task_without_oracle_pictures_and_map(tmp_path, monkeypatch, capsys):
     """All that needs none of them runs; the rest is refused by what is missing, before anything is played."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bare_tasks_here.py").write_text(BARE)
+    registers = 'memenvs.register("bare/Bare-v0", "tests.bare_task:Bare", defaults={"trial_episodes": 2})'
+    (tmp_path / "bare_tasks_here.py").write_text(f"import memenvs\n{registers}\n")
     command = ["train", "ci-smoke", "--env", "bare_tasks_here:bare/Bare-v0", "--total_steps", "1024", "--out", "run"]
     command += ["--env_kwargs", "{}", "--eval_kwargs", "{}", "--json"]
     try:
@@ -231,14 +232,6 @@ def test_a_task_without_oracle_pictures_and_map(tmp_path, monkeypatch, capsys):
         registry._ROWS.pop("bare/Bare-v0", None)
         gym.registry.pop("bare/Bare-v0", None)
         sys.modules.pop("bare_tasks_here", None)
-
-
-BARE = """
-import memenvs
-from tests.test_cli import refuse
-
-memenvs.register("bare/Bare-v0", "tests.bare_task:Bare", defaults={"trial_episodes": 2})
-"""
 
 
 def test_a_folder_that_is_in_use(tmp_path, capsys):

@@ -20,6 +20,7 @@ from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 from tests.agents.algorithms.supervised_processes import ALLOCATED
 from tests.agents.experiments.test_dqn_experiment import SMALL
+from tests.agents.experiments.test_video import make_run
 from tests.processes import Done, run_python
 
 pytestmark = pytest.mark.programs
@@ -84,9 +85,7 @@ def test_a_kill_around_a_checkpoint_loses_and_leaves_nothing(tmp_path):
         find_preset("ci-smoke"),
         [("threads", 1), ("total_steps", 512), ("ppo.n_steps", 8), ("milestones", 5), ("checkpoint_rollouts", 2)],
     )
-    whole = tmp_path / "whole"
-    with RunDirectory(whole, config) as run:
-        train_run(run, quiet=True)
+    whole = make_run(tmp_path / "whole", config)
     milestones = {file.name for file in whole.glob("checkpoint_*.zip")}
     assert milestones == {f"checkpoint_{steps}.zip" for steps in (128, 192, 256, 384, 448)}
     for moment in ("before", "after"):
@@ -104,9 +103,7 @@ def test_a_kill_around_a_replay_leaves_nothing(tmp_path):
         eval_steps=4,
         validation_trials=0,
     )
-    whole = tmp_path / "whole"
-    with RunDirectory(whole, config) as run:
-        train_run(run, quiet=True)
+    whole = make_run(tmp_path / "whole", config)
     for moment in ("before", "after"):
         check_kill(config, whole, tmp_path / moment, "replay_96.safetensors", 1, moment)
     for moment in ("before", "after"):  # around the config of the extension, with the first checkpoint after it
@@ -193,9 +190,7 @@ def content(folder: Path) -> dict[str, object]:
     ids=["ppo", "dqn", "supervised"],
 )
 def test_a_run_that_is_stopped_saves_at_once_and_goes_on_with_the_same_bits(tmp_path, config, cases):
-    with RunDirectory(tmp_path / "whole", config) as run:
-        train_run(run, quiet=True)
-    expected = content(tmp_path / "whole")
+    expected = content(make_run(tmp_path / "whole", config))
     assert any(name.startswith("validation") for name in expected)
     for number, (point, count, long, steps) in enumerate(cases):
         folder = tmp_path / str(number)

@@ -76,7 +76,6 @@ def test_every_preset_has_a_page_and_a_row(pages):
 
 def test_a_docstring_without_a_section_is_refused_by_name(monkeypatch):
     doc = SMTMemory.__doc__
-    assert doc is not None
     for changed in (doc.replace("    Cost:\n", "    Price:\n"), re.sub(r"(    Cost:\n)(?:        .*\n)+", r"\1", doc)):
         assert changed != doc
         monkeypatch.setattr(SMTMemory, "__doc__", changed)

@@ -25,7 +25,7 @@ from memenvs.agents.study import Study, Table, grid, play_trials, shorten
 from .words import TITLE
 
 def count(played):
-    return None if played.run is None else {"trials": len(played.play(eval_trials=100).layouts)}
+    return None if played.run is None else {"trials": len(played.play(eval_trials=8).layouts)}
 
 STUDY = Study(
     title=TITLE,
@@ -126,7 +126,7 @@ def test_a_study_trains_what_is_missing_once(file, tmp_path, capsys):
     assert sorted(done, key=cells.index) == cells
     rows = read_rows(rows_file)
     assert study.stale(rows) == [] and [len(rows.of("room", name)) for name in ("oracle", "first", "lstm")] == [1, 1, 0]
-    assert rows.results("room", "first", "count") == [{"trials": 100}] and not rows.results("room", "oracle", "count")
+    assert rows.results("room", "first", "count") == [{"trials": 8}] and not rows.results("room", "oracle", "count")
     assert rows.means("room", "oracle", "return").shape[0] == 1
     with RunDirectory(out / "room-first-0") as run:
         again = play_trials(Played("room", "first", run.config, run), "return")

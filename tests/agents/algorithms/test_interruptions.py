@@ -30,8 +30,7 @@ LEARNERS: dict[str, tuple[Callable[[], MemoryAlgorithm], int]] = {
     "no trials": (lambda: learner("gru", env=make_vec_env("CartPole-v1", N, seed=0), **CARRIES), 4 * N * 8),
     "Q-learning": (dqn, 5 * 4 * 6),
 }
-CALLS = (1, 13)
-"""Calls at which learning is interrupted: in the first, second, ... segment or episode."""
+CALLS = (1, 13)  # at which learning is interrupted: in the first and in a later segment or episode
 
 
 @pytest.mark.parametrize("name", LEARNERS)

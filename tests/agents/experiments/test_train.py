@@ -95,13 +95,10 @@ def test_a_checkpoint_of_other_settings(tmp_path):
             train_run(own)
 
 
-def task(speed: float | None) -> Any:
-    return SimpleNamespace(completed=3, speed=speed)
-
-
 def test_speed():
     for speed, text in ((None, ""), (0.8512, "  0.85 updates/s"), (1234.5, "  1,234 updates/s")):
-        assert SpeedColumn("updates").render(task(speed)).plain == f"3 updates{text}"
+        task: Any = SimpleNamespace(completed=3, speed=speed)
+        assert SpeedColumn("updates").render(task).plain == f"3 updates{text}"
 
 
 @pytest.mark.filterwarnings("default")  # as for users: a warning of the package is no error

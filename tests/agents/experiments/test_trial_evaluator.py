@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
+from memenvs.agents.experiments.play import DemonstratedPolicy, OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
@@ -166,6 +166,15 @@ def test_demonstrations_enter_the_memory(memory):
     assert torch.equal(states[10]["previous_action"], previous)
 
 
+def test_the_oracle_acts_where_it_demonstrates():
+    env = small_darkroom(2, seed=3)
+    player = DemonstratedPolicy(Always(1), env)
+    player.demonstrated = np.array([False, True])
+    observation = env.reset()
+    assert 1 not in (oracle := env.oracle_actions().tolist())
+    assert player.predict(observation, None, np.ones(2, bool))[0].tolist() == [1, oracle[1]]
+
+
 def test_demonstrations_need_an_oracle_and_room():
     with pytest.raises(ValueError, match=r"demonstrations must be 0 for .* without oracle_actions, got 1"):
         TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, demonstrations=1)
@@ -221,7 +230,6 @@ def test_wrong_settings_are_named():
         ({"n_trials": 0}, "n_trials"),
         ({"layouts": []}, "layouts"),
         ({"demonstrations": -1}, "demonstrations must be an integer of at least 0, got -1"),
-        ({"demonstrations": 1.0}, "demonstrations must be an integer of at least 0, got 1.0"),
     ):
         with pytest.raises(ValueError, match=message):
             TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})

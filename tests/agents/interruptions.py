@@ -8,27 +8,17 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
+from tests.agents.learners import Hooks
 
-POINTS = (
-    "reset",
-    "training_start",
-    "rollout_start",
-    "act",
-    "step_wait",
-    "on_step",
-    "stop",
-    "rollout_end",
-    "optimizer",
-    "dump",
-)
-"""Where learning can be interrupted: calls of the environment, of the policy, of a callback, of the logger."""
+OF_CALLBACKS = ("training_start", "rollout_start", "on_step", "stop", "rollout_end")
+POINTS = (*OF_CALLBACKS, "reset", "act", "step_wait", "optimizer", "dump")
+"""Where learning can be interrupted: calls of a callback, of the environment, of the policy, of the logger."""
 
 
-class Interrupt(BaseCallback):
+class Interrupt:
     """Raise Ctrl-C, or stop, at the given call of one kind.
 
     Args:
@@ -37,7 +27,6 @@ class Interrupt(BaseCallback):
     """
 
     def __init__(self, point: str, call: int) -> None:
-        super().__init__()
         self.point = point
         self.left = call
 
@@ -51,18 +40,11 @@ class Interrupt(BaseCallback):
             return True
         raise KeyboardInterrupt(point)
 
-    def _on_training_start(self) -> None:
-        self.reach("training_start")
-
-    def _on_rollout_start(self) -> None:
-        self.reach("rollout_start")
-
-    def _on_step(self) -> bool:
-        self.reach("on_step")
-        return not self.reach("stop")
-
-    def _on_rollout_end(self) -> None:
-        self.reach("rollout_end")
+    def callback(self) -> Hooks:
+        """A callback whose calls are counted."""
+        points = ("training_start", "rollout_start", "rollout_end")
+        hooks = {point: lambda _, point=point: self.reach(point) for point in points}
+        return Hooks(**hooks, step=lambda _: not (self.reach("on_step") or self.reach("stop")))
 
     @contextmanager
     def watching(self, model: MemoryAlgorithm) -> Iterator[None]:
@@ -94,7 +76,7 @@ def learn_interrupted(model: MemoryAlgorithm, steps: int, point: str, call: int)
     """
     interrupt = Interrupt(point, call)
     with interrupt.watching(model), suppress(KeyboardInterrupt):
-        model.learn(steps, interrupt)
+        model.learn(steps, interrupt.callback())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if model.num_timesteps < steps or model._is_unfinished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -20,21 +21,6 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "lstm": {"hidden_dim": 8},
     "relic": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "depth_dropout": 0.0, "max_episode_steps": 8},
     "trxl": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "memory_length": 6, "dropout": 0.0},
-}
-#: Overrides with which a stage of the preset "coverage-laptop" takes seconds.
-SHORT_COVERAGE: dict[str, Any] = {
-    "n_envs": 4,
-    "eval_envs": 4,
-    "env_kwargs.max_episode_steps": 50,
-    "eval_steps": 50,
-    "dqn.episode_steps": 50,
-    "dqn.capacity": 16,
-    "dqn.batch_size": 8,
-    "dqn.decisions": 4,
-    "dqn.updates_per_collect": 10,
-    "policy.memory_kwargs.dim": 32,
-    "eval_trials": 8,
-    "validation_trials": 4,
 }
 STEPS, SEGMENT, N = 24, 8, 4
 ROWS = torch.arange(N)
@@ -70,32 +56,20 @@ class Hooks(BaseCallback):
         **hooks: Functions by point: "training_start", "rollout_start", "step", "rollout_end" or "training_end".
     """
 
-    def __init__(self, **hooks: Callable[[Any], Any]) -> None:
+    def __init__(self, step: Callable[[Any], Any] = lambda own: True, **hooks: Callable[[Any], Any]) -> None:
         super().__init__()
-        self.hooks = hooks
-
-    def _call(self, point: str) -> Any:
-        return self.hooks[point](self) if point in self.hooks else None
-
-    def _on_training_start(self) -> None:
-        self._call("training_start")
-
-    def _on_rollout_start(self) -> None:
-        self._call("rollout_start")
+        self.step = step
+        for point, hook in hooks.items():
+            setattr(self, f"_on_{point}", partial(hook, self))
 
     def _on_step(self) -> bool:
-        return self._call("step") is not False
-
-    def _on_rollout_end(self) -> None:
-        self._call("rollout_end")
-
-    def _on_training_end(self) -> None:
-        self._call("training_end")
+        return self.step(self) is not False
 
 
-def darkroom(n: int = N, *, horizon: int = 5, episodes: int = 10, seed: int | None = None) -> Any:
+def darkroom(n: int = N, *, horizon: int = 5, episodes: int | None = 10, seed: int | None = None, **more: Any) -> Any:
     """A small Darkroom; episodes of 5 steps, so that no segment of 8 ends with one."""
-    return make_vec_env("memenvs/Darkroom-v0", n, seed=seed, size=3, max_episode_steps=horizon, trial_episodes=episodes)
+    settings = {"size": 3, "max_episode_steps": horizon, "trial_episodes": episodes, **more}
+    return make_vec_env("memenvs/Darkroom-v0", n, seed=seed, **settings)
 
 
 def learner(memory: str = "relic", *, env: Any = None, seed: int = 0, **settings: Any) -> PartialUpdatePPO:
@@ -105,15 +79,9 @@ def learner(memory: str = "relic", *, env: Any = None, seed: int = 0, **settings
     """
     kwargs = MEMORIES[memory] | settings.pop("memory_kwargs", {})
     policy = {"memory": memory, "memory_kwargs": kwargs} | settings.pop("policy_kwargs", {})
-    base = {
-        "device": "cpu",
-        "n_steps": STEPS,
-        "n_updates": STEPS // SEGMENT,
-        "batch_size": 2,
-        "n_epochs": 2,
-        "learning_rate": 1e-2,
-    }
-    return PartialUpdatePPO("MemoryPolicy", env or darkroom(), policy_kwargs=policy, seed=seed, **(base | settings))
+    sizes = {"n_steps": STEPS, "n_updates": STEPS // SEGMENT, "batch_size": 2, "n_epochs": 2}
+    settings = {"device": "cpu", "learning_rate": 1e-2} | sizes | settings
+    return PartialUpdatePPO("MemoryPolicy", env or darkroom(), policy_kwargs=policy, seed=seed, **settings)
 
 
 def act(model: PartialUpdatePPO, segments: int = 1, *, train: bool = False) -> PartialUpdatePPO:
@@ -152,32 +120,37 @@ def check_rollouts(model: PartialUpdatePPO, rollouts: int = 4) -> None:
 
 def check_values(model: PartialUpdatePPO, begin: int, end: int) -> None:
     """Compare values and probabilities at positions `begin` to `end` with those of acting."""
-    buffer = model.rollout_buffer
+    stored = positions(model, begin, end)
     with torch.no_grad():
         distribution, values, actions = model.evaluate(torch.arange(model.n_envs), begin, end)
-    torch.testing.assert_close(values, buffer.values[:, begin:end], atol=1e-5, rtol=2e-6)
-    torch.testing.assert_close(distribution.log_prob(actions), buffer.log_probs[:, begin:end], atol=1e-5, rtol=0)
+    torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=2e-6)
+    torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
 
 
 def positions(model: PartialUpdatePPO, begin: int, end: int) -> dict[str, Tensor]:
     """Content of the buffer at positions `begin` to `end`, in the current order."""
     buffer = model.rollout_buffer
     names = ("log_probs", "values", "rewards", "actions", "episode_start")
-    return {name: buffer.ordered(getattr(buffer, name), ROWS, begin, end) for name in names}
+    rows = torch.arange(model.n_envs)
+    return {name: buffer.ordered(getattr(buffer, name), rows, begin, end) for name in names}
+
+
+def shake(model: Any, scale: float = 0.3) -> Any:
+    """Add noise to the weights, so that each of them matters."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.policy.parameters():
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
+    return model
 
 
 def double(model: PartialUpdatePPO) -> PartialUpdatePPO:
     """Set the weights to float64 and large values, to compare gradients."""
-    generator = torch.Generator().manual_seed(1)
     policy = model.policy.double()
     policy.optimizer.state.clear()
     features = policy.features
     policy.features = lambda observations: features(observations).double()  # type: ignore[method-assign]
-    with torch.no_grad():
-        for parameter in policy.parameters():
-            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(parameter + 0.3 * noise)
-    return model
+    return shake(model)
 
 
 def gradients(model: PartialUpdatePPO) -> Tensor:

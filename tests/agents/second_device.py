@@ -30,14 +30,8 @@ class DeviceTensor(Tensor):
 
     @staticmethod
     def __new__(cls, host: Tensor) -> DeviceTensor:
-        made: DeviceTensor = Tensor._make_wrapper_subclass(
-            cls,
-            host.size(),
-            strides=host.stride(),
-            storage_offset=host.storage_offset(),
-            dtype=host.dtype,
-            device=SECOND,
-        )
+        place = {"strides": host.stride(), "storage_offset": host.storage_offset()}
+        made = Tensor._make_wrapper_subclass(cls, host.size(), **place, dtype=host.dtype, device=SECOND)
         made.host = host
         return made
 

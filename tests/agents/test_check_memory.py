@@ -87,23 +87,6 @@ class SecretPlace(Leaky):
     uses_place = False
 
 
-class SeesTheFuture(Leaky):
-    def forward(self, x, state=None, last=None):
-        features, state = super().forward(x, state)
-        return (features + 1e-3 * features.mean(1, keepdim=True))[:, -(last or 0) :], state
-
-
-class MixesRows(Leaky):
-    def tokens(self, x):
-        return super().tokens(x) + 0.1 * x.embedding.mean()
-
-
-class Detached(Leaky):
-    def forward(self, x, state=None, last=None):
-        features, state = super().forward(replace(x, embedding=x.embedding.detach()), state, last)
-        return features + 0.0 * x.embedding.sum(), state
-
-
 class CutsGradient(Leaky):
     def forward(self, x, state=None, last=None):
         half = x.embedding.shape[1] // 2
@@ -212,9 +195,6 @@ FAULTS = {
     IgnoresAllStarts: r"(forward|step) must empty the memory at trial_start, here step 9: differs first in step 0",
     IgnoresPlace: r"uses_place is True, but place changes no features",
     SecretPlace: r"uses_place is False, but place changes the features",
-    SeesTheFuture: r"must equal 23 calls of step|must not depend on the future",
-    MixesRows: r"must equal 23 calls of step|two rows of a state must go on as in the batch",
-    Detached: r"the last features depend on step 22, but no gradient reaches it: something is detached",
     NoGradient: r"forward must compute gradients, its features have none",
     CutsGradient: r"the last features depend on step 5, but no gradient reaches it: something is detached",
     StateHasGradient: r"prefill must be without gradient, but \['features', 'h'\] have one: detach them",
@@ -250,9 +230,7 @@ def test_what_is_no_memory_is_refused() -> None:
         check_memory(nn.Linear)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"NoHint must be made as \(input_dim, config: CONFIG\), a dataclass, or give"):
         check_memory(NoHint)
-    with pytest.raises(
-        ValueError, match=r"config must be None beside the name 'gru', whose settings are keywords, got"
-    ):
+    with pytest.raises(ValueError, match=r"config must be None beside the name 'gru', .* got"):
         check_memory("gru", LeakyConfig())
     check_memory(NoHint, LeakyConfig())
     with pytest.raises(ValueError, match="unknown memory 'grue'"):

@@ -22,14 +22,7 @@ from memenvs.agents.presets import find_preset
 from memenvs.agents.study import read_rows
 from tests.agents.algorithms.q_worlds import q_learner
 from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
-from tests.damage import (
-    cut,
-    damage_member,
-    edit_json,
-    edit_member,
-    flip_bits,
-    move_block,
-)
+from tests.damage import cut, damage_member, edit_json, edit_member, flip_bits, move_block
 from tests.fuzzing import attempt
 
 OBSERVATION = {"position": np.array([1.0, 2.0], np.float32), "previous_reward": np.array([1.0], np.float32)}
@@ -59,6 +52,11 @@ def dqn_world() -> Any:
     return darkroom(4, horizon=6, episodes=2)
 
 
+def new_dqn() -> EpisodeDQN:
+    settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 1, "final_epsilon": 0.1}
+    return q_learner(dqn_world(), {"memory": "gru", "memory_kwargs": MEMORIES["gru"]}, **settings)
+
+
 @functools.cache
 def ppo() -> PartialUpdatePPO:
     return learner("relic").learn(N * STEPS)
@@ -66,8 +64,7 @@ def ppo() -> PartialUpdatePPO:
 
 @functools.cache
 def dqn() -> EpisodeDQN:
-    settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 1, "final_epsilon": 0.1}
-    return q_learner(dqn_world(), {"memory": "gru", "memory_kwargs": MEMORIES["gru"]}, **settings).learn(96)
+    return new_dqn().learn(96)
 
 
 def write_policy_only(path: Path) -> None:
@@ -88,8 +85,7 @@ def learn(model: Any) -> None:
 
 
 def load_replay(path: Path) -> EpisodeDQN:
-    settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 1, "final_epsilon": 0.1}
-    model = q_learner(dqn_world(), {"memory": "gru", "memory_kwargs": MEMORIES["gru"]}, **settings)
+    model = new_dqn()
     model.num_timesteps = dqn().num_timesteps
     model.load_replay_buffer(path)
     return model

@@ -79,19 +79,6 @@ def test_a_stopped_command_stops_its_jobs_and_starts_no_other(tmp_path, how):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["began", "saved", "script.py"]
 
 
-@pytest.mark.parametrize(
-    ("name", "resources", "message"),
-    [
-        ("cloud", None, "an engine must be local, slurm, ray or ray:ADDRESS, got 'cloud'"),
-        ("slurm:here", None, "got 'slurm:here'"),
-        ("local", {"num_gpus": 1}, "resources are of slurm and ray"),
-    ],
-)
-def test_a_wrong_engine_is_refused(tmp_path, name, resources, message):
-    with pytest.raises(ValueError, match=message), open_engine(name, tmp_path, resources=resources):
-        pass
-
-
 @pytest.fixture
 def local_jobs(monkeypatch):
     """Use submitit's local executor, since that of SLURM needs a cluster."""

@@ -19,7 +19,7 @@ from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.memory import Memory, StepInputs
 from memenvs.agents.papers.sat.config import TOKEN_MEMORIES
 from memenvs.agents.papers.sat.learner import make_prediction
-from memenvs.query_task import PictureTask, make_query_task
+from memenvs.query_task import make_query_task
 from tests.agents.learners import Noise
 
 #: What any memory needs.
@@ -69,18 +69,19 @@ def reaches_first_step(inputs: list[Tensor]) -> bool:
     return any(embedding.grad is not None and bool(embedding.grad[:, 0].any()) for embedding in inputs)
 
 
-def ppo(memory: str, **settings: Any) -> bool:
+def ppo(memory: str, precision: str) -> bool:
     env = DummyVecEnv([lambda: Noise(SPACE, horizon=T) for _ in range(2)])
     policy = {"memory": memory, "size": "small"}
-    config = {"n_steps": T, "n_updates": 1, "n_epochs": 1, **settings}
+    config = {"n_steps": T, "n_updates": 1, "n_epochs": 1, "precision": precision}
     model = PartialUpdatePPO("MemoryPolicy", env, seed=0, device="cpu", policy_kwargs=policy, **config)
     assert sum(parameter.numel() for parameter in model.policy.parameters()) < 300_000
     return learned(model, watch(model.policy.memory))
 
 
-def dqn(memory: str, **settings: Any) -> bool:
+def dqn(memory: str, precision: str) -> bool:
     env = DummyVecEnv([lambda: Noise(SPACE, horizon=T) for _ in range(2)])
-    config = DQNConfig(capacity=2, episode_steps=T, updates_per_collect=1, batch_size=2, decisions=T, **settings)
+    sizes = {"capacity": 2, "episode_steps": T, "updates_per_collect": 1, "batch_size": 2, "decisions": T}
+    config = DQNConfig(**sizes, precision=precision)
     policy = {"memory": memory, "size": "small"}
     model = EpisodeDQN("MemoryPolicy", env, config, seed=0, device="cpu", policy_kwargs=policy)
     return learned(model, watch(model.policy.memory, "features_at"))
@@ -95,10 +96,9 @@ def learned(model: Any, inputs: list[Tensor]) -> bool:
     return reaches_first_step(inputs)
 
 
-def supervised(memory: str, **settings: Any) -> bool:
+def supervised(memory: str, precision: str) -> bool:
     """One frame of each of 18 visits, then the question for one of them."""
     task = make_query_task("memenvs/RoomBallet-MVFO-v0", {})
-    assert isinstance(task, PictureTask)
     policy: dict[str, Any] = {"memory": memory, "dim": 16, "every": 32}
     if memory in TOKEN_MEMORIES:
         policy |= {"layers": 1, "mlp_dim": 16}
@@ -107,24 +107,19 @@ def supervised(memory: str, **settings: Any) -> bool:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = make_prediction(task, policy)
-    learner = SupervisedLearner(model, SupervisedConfig(batch_size=4, **settings), 2)
+    learner = SupervisedLearner(model, SupervisedConfig(batch_size=4, precision=precision), 2)
     if memory in TOKEN_MEMORIES:  # which have no state: their reader's first layer takes values from the tokens alone
         learner.step()
-        gradient = model.model.reader.layers[0].value.weight.grad  # type: ignore[union-attr, index]
+        gradient = model.model.reader.layers[0].value.weight.grad
         return bool(gradient.any())
-    assert model.model.memory is not None
     inputs = watch(model.model.memory)
     learner.step()
     return reaches_first_step(inputs)
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", pytest.param("float32", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("learner", [ppo, dqn, supervised], ids=lambda learner: learner.__name__)
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_the_last_step_teaches_what_to_keep_of_the_first(memory: str, learner: Callable[..., bool]) -> None:
-    assert learner(memory) == (memory != "none")
-
-
-@pytest.mark.parametrize("learner", [ppo, dqn, supervised], ids=lambda learner: learner.__name__)
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_learning_in_half_precision(memory: str, learner: Callable[..., bool]) -> None:
-    assert learner(memory, precision="bfloat16") == (memory != "none")
+def test_the_last_step_teaches_what_to_keep_of_the_first(memory, learner, precision):
+    """Also in half precision."""
+    assert learner(memory, precision) == (memory != "none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from memenvs.agents.memory import MEMORIES, StepInputs, make_memory, memory_spec
 from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig, T5Sizes, TextConfig
 from memenvs.agents.papers.mtvm.config import ImitationConfig, MTVMConfig
 from memenvs.agents.papers.sat.config import BalletModelConfig, PictureModelConfig
+from memenvs.agents.sizes import check_sizes
 from tests.agents.learners import darkroom
 from tests.fuzzing import attempt, pairs, single, some, undeclared
 
@@ -123,6 +124,29 @@ def test_settings_of_learners_that_depend_on_each_other() -> None:
             config(**{name: 0})  # type: ignore[arg-type]
     for fits in ({"n_updates": 1}, {"shuffle_episodes": False}):  # nothing is shuffled
         assert PPOConfig(credit_across_episodes=True, **fits).credit_across_episodes  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    layers: int = 1
+    capacity: int | None = None
+    name: str = "x"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "message"),
+    [
+        (Sizes(0), ValueError, r"^layers must be an integer of at least 1, got 0$"),
+        (Sizes(1001), ValueError, r"^layers must be at most 1000, got 1001$"),
+        (Sizes(1, 0), ValueError, r"^capacity must be an integer of at least 1 or None, got 0$"),
+        (Sizes(None), TypeError, "layers"),
+        (Sizes(name=3), TypeError, "name"),
+    ],
+)
+def test_types_and_ranges_of_declared_sizes(sizes: Sizes, error: type[Exception], message: str) -> None:
+    check_sizes(Sizes(1000, 2**31 - 1))
+    with pytest.raises(error, match=message):
+        check_sizes(sizes)
 
 
 def test_sizes_beyond_the_largest_are_named() -> None:

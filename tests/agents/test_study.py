@@ -10,20 +10,7 @@ import pytest
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets import find_preset
-from memenvs.agents.study import (
-    Played,
-    Rows,
-    Study,
-    Table,
-    compact,
-    draw_figures,
-    grid,
-    load_study,
-    play_trials,
-    read_rows,
-    settings_hash,
-    shorten,
-)
+from memenvs.agents.study import Played, Rows, Table, compact, grid, load_study, play_trials, read_rows, settings_hash
 from memenvs.agents.work import run_study
 from memenvs.cli import main
 from tests.processes import SERVER
@@ -38,7 +25,7 @@ from memenvs.agents.study import Study, Table, grid, play_trials, shorten
 from .words import TITLE
 
 def count(played):
-    return None if played.run is None else {"trials": len(played.play(eval_trials=100).layouts)}
+    return None if played.run is None else {"trials": len(played.play(eval_trials=8).layouts)}
 
 STUDY = Study(
     title=TITLE,
@@ -85,9 +72,8 @@ def test_rows_are_read_by_task_and_method():
 
 
 def test_a_table_is_markdown():
-    assert (
-        Table("Title", ["a", "b"], [["x", "1 +- 2"]]).markdown() == "Title\n\n| a | b |\n| --- | --- |\n| x | 1 ± 2 |\n"
-    )
+    table = Table("Title", ["a", "b"], [["x", "1 +- 2"]])
+    assert table.markdown() == "Title\n\n| a | b |\n| --- | --- |\n| x | 1 ± 2 |\n"
     assert Table("", ["a"], []).markdown() == "| a |\n| --- |\n"
 
 
@@ -140,7 +126,7 @@ def test_a_study_trains_what_is_missing_once(file, tmp_path, capsys):
     assert sorted(done, key=cells.index) == cells
     rows = read_rows(rows_file)
     assert study.stale(rows) == [] and [len(rows.of("room", name)) for name in ("oracle", "first", "lstm")] == [1, 1, 0]
-    assert rows.results("room", "first", "count") == [{"trials": 100}] and not rows.results("room", "oracle", "count")
+    assert rows.results("room", "first", "count") == [{"trials": 8}] and not rows.results("room", "oracle", "count")
     assert rows.means("room", "oracle", "return").shape[0] == 1
     with RunDirectory(out / "room-first-0") as run:
         again = play_trials(Played("room", "first", run.config, run), "return")
@@ -160,33 +146,25 @@ def test_a_study_trains_what_is_missing_once(file, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_command_trains_shows_and_draws(file, tmp_path, capsys):
-    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "oracle", "first"]
-    assert main([*arguments, "--draw", str(tmp_path / "drawn")]) == 0
-    printed = capsys.readouterr().out
-    assert "done: room-first-0, " in printed and "| oracle |\n| first |\n" in printed and "mean nothing" in printed
-    assert [path.name for path in (tmp_path / "drawn").iterdir()] == ["drawn.png"]
-    assert not file.with_name("rows.jsonl").exists()  # a smoke run has rows of its own
-    rows = str(tmp_path / "runs" / "smoke" / "rows.jsonl")
-    assert main(["study", str(file), "--show", "--rows", rows, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 2
-
-
-@pytest.mark.slow
-def test_a_study_of_a_memory_of_ones_own(file, tmp_path, capsys, monkeypatch):
-    """The module that registers it is imported in the process of each run too."""
+def test_the_command_trains_shows_and_draws(file, tmp_path, capsys, monkeypatch):
+    """With a memory of one's own, whose module is imported in the process of each run too."""
     recurrent = "memenvs.agents.memory.recurrent"
     (tmp_path / "registers.py").write_text(
         "from memenvs.agents import register_memory\n"
         f"register_memory('own', '{recurrent}:GRUMemory', '{recurrent}:RecurrentConfig', 'of a test')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    file.write_text(
-        FILE.replace('"lstm": {"policy.memory": "lstm"}', '"own": {"policy.memory": "own", "policy.memory_kwargs": {}}')
-    )
-    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "own"]
-    assert main([*arguments, "--import", "registers"]) == 0
-    assert "done: room-own-0, " in capsys.readouterr().out
+    own = '"own": {"policy.memory": "own", "policy.memory_kwargs": {}}'
+    file.write_text(FILE.replace('"lstm": {"policy.memory": "lstm"}', own))
+    arguments = ["study", str(file), "--out", str(tmp_path / "runs"), "--smoke", "--methods", "oracle", "own"]
+    assert main([*arguments, "--import", "registers", "--draw", str(tmp_path / "drawn")]) == 0
+    printed = capsys.readouterr().out
+    assert "done: room-own-0, " in printed and "| oracle |\n| own |\n" in printed and "mean nothing" in printed
+    assert [path.name for path in (tmp_path / "drawn").iterdir()] == ["drawn.png"]
+    assert not file.with_name("rows.jsonl").exists()  # a smoke run has rows of its own
+    rows = str(tmp_path / "runs" / "smoke" / "rows.jsonl")
+    assert main(["study", str(file), "--show", "--rows", rows, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 2
 
 
 def test_what_is_refused(file, tmp_path, capsys):
@@ -240,16 +218,6 @@ def test_two_studies_of_a_folder_have_rows_and_runs_of_their_own(file, monkeypat
         capsys.readouterr()
         assert main(["study", str(study), "--show", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["tables"][0]["lines"] == [[method]]
-
-
-def test_figures_without_rows_are_left_out(tmp_path):
-    study = Study(title="x", configs={}, tables=lambda rows: [], figures={"a": lambda rows: None})
-    assert draw_figures(study, Rows([]), tmp_path) == [] and list(tmp_path.iterdir()) == []
-
-
-def test_a_run_is_shortened():
-    config = shorten(find_preset("demo"))
-    assert (config.n_envs, config.total_steps, config.eval_trials) == (4, 1, 4)
 
 
 def test_a_smoke_run_removes_only_what_smoke_runs_wrote(file, tmp_path, monkeypatch):

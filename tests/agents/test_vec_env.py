@@ -28,7 +28,7 @@ from memenvs.darkroom.env import Darkroom
 from memenvs.registry import full_id
 from memenvs.resets import stream_seed
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
-from tests.agents.learners import darkroom
+from tests.agents.learners import Noise, darkroom
 from tests.rollouts import same
 
 KWARGS: dict[str, Any] = {"size": 3, "max_episode_steps": 5, "trial_episodes": 3}
@@ -44,7 +44,7 @@ def test_batches_of_nearby_seeds_share_no_seed() -> None:
         for id in ("memenvs/Darkroom-v0", "CartPole-v1"):
             env = make_vec_env(id, 4, seed=seed)
             first = [*env.unwrapped._seeds]  # of Stable-Baselines3: those of the next reset
-            assert None not in first and (id == "CartPole-v1" or not seeds & {*first}), seed
+            assert first == [stream_seed(seed) + i for i in range(4)], (id, seed)
             seeds |= {*first}
             env.close()
     assert len(seeds) == 64 * 4
@@ -96,7 +96,7 @@ def test_observations_are_not_copied_and_stay_valid_for_a_step() -> None:
 
 
 def test_seed_and_options_hold_for_one_reset() -> None:
-    env = darkroom(2, episodes=3, seed=5)
+    env = darkroom(2, episodes=4, seed=5)
     env.reset()
     assert [info["seed"] - stream_seed(5) for info in env.reset_infos] == [0, 1]
     assert [info["trial_id"] for info in env.reset_infos] == [0, 0]
@@ -109,16 +109,10 @@ def test_seed_and_options_hold_for_one_reset() -> None:
     env.reset()
     assert [info["trial_id"] for info in env.reset_infos] == [7, 1]
     assert env.reset_infos[1]["goal"].tolist() == [2, 2]
-
-
-def test_new_trial_for_some() -> None:
-    env = darkroom(3, episodes=10, seed=0)
-    env.reset()
-    env.env_method("new_trial", indices=[0, 2])
+    env.env_method("new_trial", indices=[0])
     for _ in range(5):
-        env.step(np.zeros(3, np.int64))
-    assert [info["trial_id"] for info in env.reset_infos] == [1, 0, 1]
-    assert [info["trial_start"] for info in env.reset_infos] == [True, False, True]
+        env.step(np.zeros(2, np.int64))
+    assert [(info["trial_id"], info["trial_start"]) for info in env.reset_infos] == [(8, True), (1, False)]
 
 
 def test_attributes_belong_to_the_batch() -> None:
@@ -138,36 +132,23 @@ def test_attributes_belong_to_the_batch() -> None:
     assert len(env.env_method("oracle_actions")) == 3
     assert env.env_is_wrapped(Monitor) == [True] * 3  # the record of a Monitor is in the info
     assert env.env_is_wrapped(gym.wrappers.TimeLimit, indices=0) == [False]
-
-
-def test_order_of_calls_and_modes() -> None:
-    env = darkroom(1)
     with pytest.raises(RuntimeError, match="step_wait was called before step_async"):
         env.step_wait()
+    for _ in range(2):
+        env.close()
+
+
+def test_a_batch_that_resets_later_is_refused() -> None:
     batch = gym.make_vec("memenvs/Darkroom-v0", 2, vectorization_mode="vector_entry_point")
     with pytest.raises(ValueError, match="autoreset_mode must be 'SameStep', got 'NextStep'"):
-        TrialVecEnv(batch)  # type: ignore[arg-type]
-    env.close()
-    env.close()
+        TrialVecEnv(batch)
 
 
 def test_pictures() -> None:
     env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0, render_mode="rgb_array", **KWARGS)
     env.reset()
-    images = env.get_images()
-    assert len(images) == 2
-    assert images[0] is not None
-    assert images[0].shape == (320, 320, 3)
+    assert [image.shape for image in env.get_images()] == [(320, 320, 3)] * 2
     assert darkroom(2).get_images() == [None, None]
-
-
-def test_third_party_ids() -> None:
-    env = make_vec_env("CartPole-v1", 3, seed=4)
-    assert isinstance(env, DummyVecEnv) and env.render_mode == "rgb_array"  # the default of Stable-Baselines3
-    first = env.reset()
-    expected = np.stack([gym.make("CartPole-v1").reset(seed=stream_seed(4) + i)[0] for i in range(3)])
-    np.testing.assert_array_equal(first, expected)
-    env.close()
 
 
 @pytest.mark.filterwarnings("ignore:.*Using the latest versioned environment")  # Gymnasium says which one it takes
@@ -187,21 +168,10 @@ class Subclass(TrialEnv):
     """A single form of a user."""
 
 
-class Silent(gym.Env):
-    """An environment without render modes."""
-
-    observation_space = action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
-        return 0, {}
-
-    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        return 0, 0.0, True, False, {}
-
-
 def test_own_ids_are_stepped_together_however_they_are_registered() -> None:
     """Warnings are errors: ids that are stepped together, and those without render modes, have none."""
     single: Any = "memenvs.core:TrialEnv"
+    silent = partial(Noise, spaces.Discrete(2))
     task = {"task": Darkroom, **KWARGS}
     forms: dict[str, dict[str, Any]] = {
         "both": {"entry_point": single, "vector_entry_point": "memenvs.core:TrialVectorEnv", "kwargs": task},
@@ -216,7 +186,8 @@ def test_own_ids_are_stepped_together_however_they_are_registered() -> None:
         "subclass": {"entry_point": Subclass, "kwargs": task},
         "wrapped": {"entry_point": single, "kwargs": task}
         | {"additional_wrappers": (gym.wrappers.RecordEpisodeStatistics.wrapper_spec(),)},
-        "other": {"entry_point": Silent, "vector_entry_point": lambda num_envs: None},
+        "other": {"entry_point": silent, "vector_entry_point": lambda num_envs: None},
+        "broken": {"entry_point": silent, "vector_entry_point": "no_such_module:Nothing"},
     }
     expected = make_vec_env("memenvs/Darkroom-v0", 3, seed=5, **KWARGS).reset()
     try:
@@ -231,7 +202,8 @@ def test_own_ids_are_stepped_together_however_they_are_registered() -> None:
         for name in ("subclass", "wrapped"):
             with pytest.warns(UserWarning, match=f"{name}-v0 steps its copies one by one: only a TrialEnv without"):
                 assert isinstance(make_vec_env(f"mine/{name}-v0", 3, seed=5), DummyVecEnv), name
-        assert isinstance(make_vec_env("mine/other-v0", 3), DummyVecEnv)
+        for name in ("other", "broken"):
+            assert isinstance(make_vec_env(f"mine/{name}-v0", 3), DummyVecEnv), name
         gym.register("mine/limit-v0", single, kwargs=task, max_episode_steps=4)
         assert make_vec_env("mine/limit-v0", 2, trial_episodes=None).env.max_episode_steps == 5  # its own setting wins
         with pytest.raises(TypeError, match="unexpected keyword argument 'flavour'"):
@@ -317,9 +289,7 @@ def test_places_and_encoders_that_there_are_not() -> None:
                 patch.setattr(env, "single_observation_space", change["space"])
             with pytest.raises(ValueError, match=rf"place must be False where there are {change['num_places']} places"):
                 TrialVecEnv(env, place=True)
-    with pytest.raises(
-        ValueError, match="encoder must be None for 'CartPole-v1', which is not batch-native, got 'cnn'"
-    ):
+    with pytest.raises(ValueError, match=r"encoder must be None for 'CartPole-v1', .* got 'cnn'"):
         make_vec_env("CartPole-v1", 1, encoder="cnn")
     with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
         make_vec_env("memenvs/Darkroom-v0", 1, encoder="cnn", encoder_kwargs={"device": "cpu"})
@@ -361,11 +331,3 @@ def test_masks_and_methods_of_some() -> None:
         patch.setattr(env.env, "added", lambda a, b=0: a + b, raising=False)
         assert env.env_method("added", 2, b=3) == [5] * 3
     np.testing.assert_array_equal(env.oracle_actions(), env.env.oracle_actions())
-
-
-def test_a_vector_form_that_cannot_be_imported() -> None:
-    gym.register("Broken-v0", lambda: gym.make("CartPole-v1"), vector_entry_point="no_such_module:Nothing")
-    try:
-        assert isinstance(make_vec_env("Broken-v0", 2), DummyVecEnv)  # its single form does
-    finally:
-        gym.registry.pop("Broken-v0")

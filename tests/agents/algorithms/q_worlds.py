@@ -46,24 +46,6 @@ class Ring(gym.Env):
         return np.eye(3, dtype=np.float32)[self.state]
 
 
-class Steps(gym.Env):
-    """Four steps, observed as one-hot vectors; the reward is `REWARDS[step][action]`."""
-
-    REWARDS = ((1.0, 0.0), (0.0, 2.0), (-1.0, 0.0), (1.0, 3.0))
-    observation_space = spaces.Box(0.0, 1.0, (5,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.t = 0
-        return np.eye(5, dtype=np.float32)[0], {}
-
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        reward = self.REWARDS[self.t][action]
-        self.t += 1
-        return np.eye(5, dtype=np.float32)[self.t], reward, self.t == 4, False, {}
-
-
 class Cue(gym.Env):
     """A memory task: the first observation is the right action of the last step.
 
@@ -92,17 +74,7 @@ def copies(env: Any, n: int = 4, **settings: Any) -> VecEnv:
 
 def q_learner(env: VecEnv, policy: dict[str, Any] | None = None, **settings: Any) -> EpisodeDQN:
     """A learner without memory and with a linear network: Q of one-hot observations is a table."""
-    base = {
-        "learning_rate": 0.02,
-        "capacity": 32,
-        "episode_steps": 8,
-        "updates_per_collect": 50,
-        "batch_size": 16,
-        "decisions": 4,
-        "gamma": 0.5,
-        "n_step": 1,
-        "target_rate": 0.1,
-        "final_epsilon": 1.0,
-    }
+    sizes = {"capacity": 32, "episode_steps": 8, "updates_per_collect": 50, "batch_size": 16, "decisions": 4}
+    rates = {"learning_rate": 0.02, "gamma": 0.5, "n_step": 1, "target_rate": 0.1, "final_epsilon": 1.0}
     kwargs = policy or {"memory": "none", "net_arch": []}
-    return EpisodeDQN("MemoryPolicy", env, policy_kwargs=kwargs, seed=0, device="cpu", **(base | settings))
+    return EpisodeDQN("MemoryPolicy", env, policy_kwargs=kwargs, seed=0, device="cpu", **(sizes | rates | settings))

@@ -9,14 +9,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from memenvs.agents.algorithms.distributed import launched_processes
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.prediction_experiment import make_run_learner
 from memenvs.agents.experiments.train import train_run
 from tests.agents.small_ballet import SMALL_BALLET
 
@@ -30,17 +27,9 @@ ALLOCATED = replace(
 
 
 def main(folder: Path) -> None:
-    """Run all experiments in one launch, as imports take most of the time."""
+    """Train a run."""
     torch.set_num_threads(1)
     processes = launched_processes("cpu")
-    learner = make_run_learner(ALLOCATED, processes)
-    model = learner.model
-    batch = model.shard(model.sample(8, np.random.default_rng(0)), processes.rank, processes.count)
-    loss, _ = model.loss(batch)
-    loss.backward()
-    gradients = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
-    processes.average(list(gradients.values()))
-    save_file(gradients, folder / f"gradient.{processes.rank}.safetensors")
     with RunDirectory(folder / "run", ALLOCATED, processes) as run:
         train_run(run, quiet=True)
     processes.close()

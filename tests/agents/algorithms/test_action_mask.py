@@ -45,26 +45,28 @@ class Board(gym.Env):
         return {"board": self.board.copy(), "candidate_mask": 1 - self.board}
 
 
-@pytest.mark.parametrize("terminates", [True, False])
+@pytest.mark.parametrize(
+    ("terminates", "n_step", "policy"),
+    [
+        (True, 1, {"memory": "none", "net_arch": [16]}),
+        (False, 2, {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}),
+    ],
+)
 @pytest.mark.slow
-def test_q_learning_values_a_full_board_as_0(terminates: bool) -> None:
-    for n_step, policy in (
-        (1, {"memory": "none", "net_arch": [16]}),
-        (2, {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}),
-    ):
-        settings = {"n_step": n_step, "gamma": 1.0, "episode_steps": 3, "learning_rate": 0.02}
-        model = q_learner(copies(Board, terminates=terminates), policy, **settings)
-        model.learn(3 * (32 + 4 * 4))
-        assert model._n_updates > 0
-        rows = torch.arange(32)
-        last = torch.full((32, 1), 2)
-        with torch.no_grad():
-            assert not model.q_values(model.policy, rows, last + 1).any()
-            taken = model.q_values(model.policy, rows, last).gather(2, model.replay.actions(rows, last)[..., None])
-            steps = torch.arange(3).expand(32, -1)
-            is_free = model.replay.read(rows, steps).observations["candidate_mask"] > 0  # type: ignore[index, call-overload]
-            assert torch.equal(model.q_values(model.policy, rows, steps) > -torch.inf, is_free)
-        np.testing.assert_allclose(taken.flatten(), model.replay.actions(rows, last).flatten(), atol=0.15)
+def test_q_learning_values_a_full_board_as_0(terminates: bool, n_step: int, policy: dict[str, Any]) -> None:
+    settings = {"n_step": n_step, "gamma": 1.0, "episode_steps": 3, "learning_rate": 0.02}
+    model = q_learner(copies(Board, terminates=terminates), policy, **settings)
+    model.learn(3 * (32 + 4 * 4))
+    assert model._n_updates > 0
+    rows = torch.arange(32)
+    last = torch.full((32, 1), 2)
+    with torch.no_grad():
+        assert not model.q_values(model.policy, rows, last + 1).any()
+        taken = model.q_values(model.policy, rows, last).gather(2, model.replay.actions(rows, last)[..., None])
+        steps = torch.arange(3).expand(32, -1)
+        is_free = model.replay.read(rows, steps).observations["candidate_mask"] > 0
+        assert torch.equal(model.q_values(model.policy, rows, steps) > -torch.inf, is_free)
+    np.testing.assert_allclose(taken.flatten(), model.replay.actions(rows, last).flatten(), atol=0.15)
 
 
 @pytest.mark.parametrize("bootstrap", [True, False])

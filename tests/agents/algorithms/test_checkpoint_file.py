@@ -1,10 +1,11 @@
-"""Members of a checkpoint, policy-only files, and parts that another policy loads."""
+"""Archives, members of a checkpoint, policy-only files, parts that others load."""
 
 from __future__ import annotations
 
 import functools
 import io
 import json
+import warnings
 import zipfile
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,9 @@ import torch
 from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.algorithms import archive, checkpoint
 from memenvs.agents.algorithms.checkpoint import LEARNER, MEMBERS, POLICY_ONLY, Checkpoint
+from memenvs.json_records import MAX_RATIO, MIN_UNPACKED
 from tests.agents.learners import N, darkroom, learner, weights
+from tests.damage import members_of
 
 WIDTHS = {"features_extractor_kwargs": {"widths": {"position": 4}}}
 
@@ -32,11 +35,6 @@ def written() -> bytes:
     return file.getvalue()
 
 
-def members(file: io.BytesIO) -> dict[str, bytes]:
-    with zipfile.ZipFile(file) as source:
-        return {name: source.read(name) for name in source.namelist()}
-
-
 def test_each_process_has_members_of_its_own() -> None:
     one = Checkpoint.read(io.BytesIO(written()))
     states = [{**one.states[0], "num_timesteps": rank} for rank in range(3)]
@@ -46,7 +44,7 @@ def test_each_process_has_members_of_its_own() -> None:
     file = io.BytesIO()
     replace(one, config=config, states=states, generators=generators, learner=learner_tensors).write(file)
     own = ["state.1.json", "generators.1.safetensors", "state.2.json", "generators.2.safetensors"]
-    assert list(members(file)) == [*MEMBERS, LEARNER, *own]
+    assert list(members_of(file.getvalue())) == [*MEMBERS, LEARNER, *own]
     whole = Checkpoint.read(file)
     assert [state["num_timesteps"] for state in whole.states] == [0, 1, 2]
     assert [generator["sampling"][0] for generator in whole.generators] == [0, 1, 2]
@@ -55,19 +53,19 @@ def test_each_process_has_members_of_its_own() -> None:
         assert tensors.keys() == others.keys() and all(torch.equal(tensors[name], others[name]) for name in tensors)
     for name in own:
         other = io.BytesIO()
-        archive.write(other, {key: value for key, value in members(file).items() if key != name})
+        archive.write(other, {key: value for key, value in members_of(file.getvalue()).items() if key != name})
         with pytest.raises(ValueError, match=rf"a checkpoint of 3 processes must have '{name}', which is missing"):
             Checkpoint.read(other)
     before = io.BytesIO()  # of an early version, which wrote no number
     del config["processes"]
-    archive.write(before, members(file) | {"config.json": json.dumps(config | {"format": 1}).encode()})
+    archive.write(before, members_of(file.getvalue()) | {"config.json": json.dumps(config | {"format": 1}).encode()})
     assert Checkpoint.read(before).config["processes"] == 1
 
 
 def test_a_policy_only_file_acts_and_does_not_learn() -> None:
     source, target = io.BytesIO(written()), io.BytesIO()
     checkpoint.drop_training_state(source, target)
-    assert sorted(members(target)) == sorted(POLICY_ONLY)
+    assert sorted(members_of(target.getvalue())) == sorted(POLICY_ONLY)
     model, whole = (PartialUpdatePPO.load(file, device="cpu") for file in (target, source))
     assert torch.equal(weights(model), weights(whole)) and model.num_timesteps == N * 8
     for use in (
@@ -78,7 +76,7 @@ def test_a_policy_only_file_acts_and_does_not_learn() -> None:
             use()
     again = io.BytesIO()
     checkpoint.drop_training_state(target, again)
-    assert members(again) == members(target)
+    assert members_of(again.getvalue()) == members_of(target.getvalue())
 
 
 def test_an_encoder_is_loaded_alone() -> None:
@@ -93,10 +91,7 @@ def test_an_encoder_is_loaded_alone() -> None:
     without = small(seed=1, previous_action_dim=0)
     without.load_features(io.BytesIO(written()))  # has no previous action to load
     for change, message in (
-        (
-            {"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}},
-            "must be 'CombinedExtractor'",
-        ),
+        ({"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}}, "must be 'Combined"),
         ({"features_extractor_kwargs": {"widths": {"position": 5}}}, "does not fit the policy"),
     ):
         with pytest.raises(ValueError, match=f"weights of another encoder: .*{message}"):
@@ -124,3 +119,57 @@ def test_a_policy_is_loaded_alone() -> None:
         checkpoint.load_policy(model.policy, worded)
     model.policy.vocabulary_fingerprint = "words"
     checkpoint.load_policy(model.policy, worded)
+
+
+CONTENT = {"config.json": b'{"format": 1}', "a.json": b'{"x": 2}', "b": b"\x00\x01"}
+
+
+def test_members() -> None:
+    file = io.BytesIO()
+    archive.write(file, CONTENT)
+    assert archive.read(file, ("config.json",)) == {"config.json": CONTENT["config.json"]}
+    texts = archive.read(file, ("config.json",), lambda name: name.endswith("json"))
+    assert sorted(texts) == ["a.json", "config.json"]
+    with pytest.raises(ValueError, match=r"must have \['config.json', 'c'\], 'c' is missing"):
+        archive.read(file, ("config.json", "c"))
+    for content, message in ((b'{"format": 2}', "format must be 1, got 2"), (b"{}", "format must be 1, got None")):
+        other = io.BytesIO()
+        archive.write(other, {"config.json": content})
+        with pytest.raises(ValueError, match=message):
+            archive.read(other, ("config.json",))
+    twice = io.BytesIO()
+    with zipfile.ZipFile(twice, "w") as written, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            written.writestr("config.json", CONTENT["config.json"])
+    with pytest.raises(ValueError, match="has two members of one name, so it is no checkpoint"):
+        archive.read(twice, ("config.json",))
+    assert archive.FORMAT == 1
+
+
+def test_packed_members_are_bounded() -> None:
+    """By MAX_RATIO times the size of the file, and MIN_UNPACKED in any case; members that are not read do not count."""
+
+    def packed(size: int, ballast: int) -> io.BytesIO:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as written:
+            written.writestr("config.json", b'{"format": 1}' + b" " * (size - 13))
+            written.writestr("ballast", bytes(ballast), zipfile.ZIP_STORED)
+        return file
+
+    assert len(archive.read(packed(MIN_UNPACKED, 0), ("config.json",))["config.json"]) == MIN_UNPACKED
+    with pytest.raises(ValueError, match=f"unpacks to more than {MAX_RATIO} times its size"):
+        archive.read(packed(MIN_UNPACKED + 1, 0), ("config.json",))
+    larger = 2 * MIN_UNPACKED
+    archive.read(packed(larger, larger // MAX_RATIO), ("config.json",))
+    with pytest.raises(ValueError, match=f"unpacks to more than {MAX_RATIO} times its size"):
+        archive.read(packed(larger, larger // MAX_RATIO // 2), ("config.json",))
+
+
+def test_copies() -> None:
+    whole = torch.arange(6.0, requires_grad=True)
+    copies = archive.cpu_copies({"whole": whole, "part": whole[2:], "turned": whole.view(2, 3).T})
+    assert copies["turned"].is_contiguous() and copies["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert not any(value.requires_grad for value in copies.values())
+    copies["whole"].zero_()
+    assert copies["part"].tolist() == [2, 3, 4, 5] and whole.sum() == 15

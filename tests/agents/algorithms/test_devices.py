@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
-from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.encoders import make_encoder
 from memenvs.agents.experiments.prediction_experiment import make_run_model
@@ -44,9 +41,7 @@ def dqn(device: torch.device | str) -> EpisodeDQN:
 @pytest.mark.parametrize(
     ("make", "steps", "most"), [(ppo, 20, PPO_WAITS), pytest.param(dqn, 80, DQN_WAITS, marks=pytest.mark.nightly)]
 )
-def test_a_learner_on_a_second_device(
-    make: Callable[[torch.device | str], MemoryAlgorithm], steps: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_learner_on_a_second_device(make, steps, most, monkeypatch):
     here = make("cpu")
     here.learn(steps)
     acting = 0
@@ -70,12 +65,11 @@ def test_a_learner_on_a_second_device(
     for ours, theirs in zip(there.policy.parameters(), here.policy.parameters(), strict=True):
         assert isinstance(ours.data, DeviceTensor)
         torch.testing.assert_close(to_host(ours.data), theirs.data, atol=1e-6, rtol=1e-5)
-    print(make.__name__, "waits for each step of acting:", 2 * acting / steps)
     assert 2 * acting / steps <= most
 
 
 @pytest.mark.nightly
-def test_supervised_learning_on_a_second_device() -> None:
+def test_supervised_learning_on_a_second_device():
     """Three batches of Room Ballet."""
     losses = []
     here = SupervisedLearner(make_run_model(SMALL), SMALL.learner, 3)
@@ -89,9 +83,7 @@ def test_supervised_learning_on_a_second_device() -> None:
 
 
 @pytest.mark.parametrize("device", ["cuda:1", torch.device("cuda")])
-def test_a_gpu_that_is_not_there_is_refused(
-    device: torch.device | str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_gpu_that_is_not_there_is_refused(device, monkeypatch, tmp_path):
     """Stable-Baselines3 takes the CPU without a word."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     model = PartialUpdatePPO("MemoryPolicy", "memenvs/Darkroom-v0", n_steps=8, n_updates=1, policy_kwargs=GRU)
@@ -107,8 +99,6 @@ def test_a_gpu_that_is_not_there_is_refused(
         lambda: check_config(replace(SMALL, device=str(device))),
         lambda: check_config(replace(find_preset("ci-smoke"), device=str(device))),
     ):
-        with pytest.raises(
-            ValueError, match=f"device must be 'auto' or 'cpu' where PyTorch finds no GPU, got '{device}'"
-        ):
+        with pytest.raises(ValueError, match=f"device must be 'auto' or 'cpu' where .* no GPU, got '{device}'"):
             make()
     assert PartialUpdatePPO.load(tmp_path / "model.zip", device="auto").device.type == "cpu"

@@ -22,13 +22,21 @@ from memenvs.agents.experiments.train import check_config
 from memenvs.cli import main
 from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
 from tests.agents.learners import gradients, learner
-from tests.processes import Python, free_port, run_python
+from tests.processes import Done, Python, free_port, run_python
 
 pytestmark = pytest.mark.programs
 
 RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
 TWO = Processes(0, 2)  # for checks before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+
+
+def run_two(module: str, folder: Path) -> list[Done]:
+    """Run a module on a folder in two processes, with the variables of torchrun."""
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
+    environs = [{**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank} for rank in ("0", "1")]
+    started = [Python("-m", module, str(folder), environ=environ) for environ in environs]
+    return [process.wait() for process in started]
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +50,7 @@ def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> P
     """Files that two processes have written; the second killed itself at the end."""
     folder = tmp_path_factory.mktemp("two")
     save_file({key: value.contiguous() for key, value in rollout_of(one).items()}, folder / "rollout.safetensors")
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    command = ("-m", "tests.agents.algorithms.two_processes", str(folder))
-    started = [Python(*command, environ={**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank}) for rank in ("0", "1")]
-    done = [process.wait() for process in started]
+    done = run_two("tests.agents.algorithms.two_processes", folder)
     assert [process.returncode for process in done] == [0, -signal.SIGKILL], "\n".join(
         process.stderr for process in done
     )
@@ -81,9 +86,7 @@ def test_weights_are_the_same_bit_for_bit(folder, notes):
 
 def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(notes):
     assert notes[0]["loss"] == notes[1]["loss"]
-    assert (
-        "must be finite, got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in notes[0]["loss"]
-    )
+    assert "got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in notes[0]["loss"]
     assert [own["kept"] for own in notes] == [True, True]
 
 
@@ -96,10 +99,6 @@ def test_logs_are_about_the_episodes_of_all(notes):
     assert notes[0]["episodes"] != notes[1]["episodes"]
     expected = np.mean(notes[0]["episodes"] + notes[1]["episodes"])
     assert [own["mean"] for own in notes] == pytest.approx([expected] * 2)
-
-
-def test_accelerate_is_imported_only_if_it_is_needed(notes):
-    assert [own["imported"] for own in notes] == [False, False]
 
 
 def test_each_process_has_its_part_of_the_environments(folder, notes):

@@ -14,7 +14,7 @@ from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.policies.acting import PolicyOutput
 from tests.agents.algorithms.q_worlds import Cue, Ring, copies, q_learner
-from tests.agents.learners import MEMORIES, Hooks, Noise, darkroom, weights
+from tests.agents.learners import MEMORIES, Hooks, Noise, darkroom, shake, weights
 from tests.agents.memory.test_poses import POSES
 
 
@@ -23,7 +23,6 @@ def test_exploration() -> None:
     epsilons: dict[int, float] = {}
 
     def watch(own: Hooks) -> None:
-        assert isinstance(own.model, EpisodeDQN)
         epsilons[own.num_timesteps] = own.model.epsilon
 
     model = q_learner(copies(Ring), capacity=16, final_epsilon=0.1, exploration=0.25, updates_per_collect=1)
@@ -38,14 +37,8 @@ def test_exploration() -> None:
 def test_uniform_and_softmax_actions() -> None:
     """Action 1 has a Q that is higher by 2: 88 % of the actions drawn from softmax(Q) are 1."""
     for epsilon, share in ((0.0, 1 / (1 + np.exp(-2))), (1.0, 0.5), (0.5, 0.25 + 0.5 / (1 + np.exp(-2)))):
-        model = q_learner(
-            copies(Ring, 64),
-            capacity=64,
-            final_epsilon=epsilon,
-            batch_size=1,
-            updates_per_collect=1,
-            learning_rate=1e-12,
-        )
+        settings = {"capacity": 64, "batch_size": 1, "updates_per_collect": 1, "learning_rate": 1e-12}
+        model = q_learner(copies(Ring, 64), final_epsilon=epsilon, **settings)
         model.learn(64 * 8)
         with torch.no_grad():
             model.policy.actor.linear.weight.zero_()
@@ -55,16 +48,6 @@ def test_uniform_and_softmax_actions() -> None:
         assert model._collect_episodes(model.env, callback)  # type: ignore[arg-type]
         taken = model.replay.actions(torch.arange(64), torch.arange(8).expand(64, -1)).float().mean()
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
-
-
-def test_uniform_actions_are_available_ones() -> None:
-    model = q_learner(copies(Ring))
-    mask = torch.tensor([[True, False, True], [False, True, False]]).repeat(2000, 1)
-    actions = model._uniform_actions(4000, mask).view(2000, 2)
-    assert set(actions[:, 0].tolist()) == {0, 2} and set(actions[:, 1].tolist()) == {1}
-    assert float(actions[:, 0].float().mean()) == pytest.approx(1.0, abs=0.1)
-    free = model._uniform_actions(4000, None)
-    assert free.shape == (4000,) and float(free.float().mean()) == pytest.approx(0.5, abs=0.05)
 
 
 def test_an_episode_whose_info_names_no_time_limit_has_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,28 +72,16 @@ def test_the_previous_action_is_the_one_that_was_taken(monkeypatch: pytest.Monke
     model.learn(4 * 8)
     model.num_timesteps = model._total_timesteps = 10**6  # exploration is over
     _, callback = model._setup_learn(1, reset_num_timesteps=False)
-    env, act = model.env, model.policy.act
-    assert env is not None
-    step = env.step
-    taken: list[Tensor] = []
     outputs: list[PolicyOutput] = []
-
-    def watched_step(actions: np.ndarray) -> Any:
-        taken.append(torch.as_tensor(actions))
-        return step(actions)
-
-    def watched_act(*args: Any) -> PolicyOutput:
-        outputs.append(act(*args))
-        return outputs[-1]
-
-    monkeypatch.setattr(env, "step", watched_step)
-    monkeypatch.setattr(model.policy, "act", watched_act)
-    assert model._collect_episodes(env, callback)
-    actions = torch.stack(taken, 1)
+    act = model.policy.act
+    monkeypatch.setattr(model.policy, "act", lambda *args: outputs.append(act(*args)) or outputs[-1])
+    assert model._collect_episodes(model.env, callback)
+    rows, steps = torch.arange(4), torch.arange(8).expand(4, -1)
+    actions = model.replay.actions(rows, steps)
     assert not torch.equal(torch.stack([output.actions for output in outputs], 1), actions)
     expected = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + actions[:, :-1]], 1)
     assert torch.equal(torch.stack([output.previous_action for output in outputs], 1), expected)
-    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous_action, expected)
+    assert torch.equal(model.replay.read(rows, steps).previous_action, expected)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -130,15 +101,8 @@ def test_the_replay_buffer_stores_all_poses_of_an_episode(frozen: bool) -> None:
             return observation, *rest
 
     policy = {"memory": "sm-pooling", "memory_kwargs": {"dim": 8, "capacity": 4}, "freeze_features": frozen}
-    model = q_learner(
-        copies(Watched, 1, **POSES),
-        policy,
-        capacity=4,
-        episode_steps=11,
-        batch_size=1,
-        updates_per_collect=1,
-        final_epsilon=0.1,
-    )
+    settings = {"capacity": 4, "episode_steps": 11, "batch_size": 1, "updates_per_collect": 1, "final_epsilon": 0.1}
+    model = q_learner(copies(Watched, 1, **POSES), policy, **settings)
     model.learn(6 * 11)
     whole = [torch.as_tensor(np.stack(poses)) for poses in played if len(poses) == 12]
     stored = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).extra_inputs["pose"]
@@ -158,36 +122,21 @@ def darkroom_learner(memory: str, **policy: Any) -> EpisodeDQN:
     return model.learn(6 * 6 * 4)
 
 
-def shake(model: EpisodeDQN) -> None:
-    """Make every weight large enough to matter."""
-    generator = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for parameter in model.policy.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-
-
-STAGES: tuple[dict[str, Any], ...] = ({}, {"single_steps": True}, {"freeze_features": True})
-
-
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize(
+    ("memory", "stage"),
+    [*((memory, {}) for memory in MEMORIES), ("gru", {"single_steps": True}), ("relic", {"freeze_features": True})],
+)
 @pytest.mark.slow
-def test_q_values_are_those_of_acting(memory: str) -> None:
-    for stage in STAGES:
-        compare_with_acting(darkroom_learner(memory, **stage))
+def test_q_values_are_those_of_acting(memory: str, stage: dict[str, Any]) -> None:
+    compare_with_acting(darkroom_learner(memory, **stage))
 
 
 @pytest.mark.parametrize("memory", ["smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"])
 @pytest.mark.slow
 def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
     kwargs = {"dim": 8, "capacity": 4} | ({"heads": 2} if memory.startswith("smt") else {})
-    model = q_learner(
-        copies(Noise, **POSES),
-        {"memory": memory, "memory_kwargs": kwargs},
-        capacity=12,
-        episode_steps=11,
-        batch_size=6,
-        updates_per_collect=3,
-    )
+    settings = {"capacity": 12, "episode_steps": 11, "batch_size": 6, "updates_per_collect": 3}
+    model = q_learner(copies(Noise, **POSES), {"memory": memory, "memory_kwargs": kwargs}, **settings)
     shake(model)
     model.learn(4 * 11 * 5)
     assert model._n_updates == 9
@@ -210,7 +159,6 @@ def compare_with_acting(model: EpisodeDQN) -> None:
                 if steps.embeddings is not None:
                     features = steps.embeddings[:, t].float()
                 else:
-                    assert isinstance(steps.observations, dict)
                     features = policy.features({key: value[:, t] for key, value in steps.observations.items()})
                 start = torch.tensor([t == 0])
                 extra_inputs = {key: value[:, t] for key, value in steps.extra_inputs.items()}
@@ -263,37 +211,33 @@ def test_every_environment_plays_one_whole_episode() -> None:
         ] * (8 - length + 1)
 
 
-def test_stopping_in_the_middle_keeps_whole_episodes_only() -> None:
-    model = q_learner(copies(Ring), updates_per_collect=1)
-    model.learn(10_000, Hooks(step=lambda own: own.num_timesteps % 100 != 0))
-    assert model.num_timesteps == 100  # in the fourth iteration of 32
+def test_stopping_in_the_middle_keeps_whole_episodes_and_epsilon() -> None:
+    model = q_learner(copies(Ring), capacity=12, batch_size=4, updates_per_collect=1, final_epsilon=0.1)
+    model.learn(400, Hooks(step=lambda own: own.num_timesteps % 140 != 0))
+    assert model.num_timesteps == 140  # in the fifth iteration of 32
     assert model.at_rollout_boundary is False
-    assert (model.replay.lengths > 0).sum() == 12
-    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 100 env") as caught:
-        model.learn(32 * 8, reset_num_timesteps=False)
+    assert (model.replay.lengths > 0).sum() == 8  # four were to be replaced
+    with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 140 env") as caught:
+        model.learn(32, reset_num_timesteps=False)
     assert caught[0].filename == __file__  # where `learn` is called
     assert model.is_between_rollouts
-    assert (model.replay.lengths > 0).sum() == 32
-    assert set(model.replay.lengths.tolist()) == {8}
+    assert model.replay.is_full and set(model.replay.lengths.tolist()) == {8}
+    assert (model.filled_at, model._n_updates) == (96, 3) and model.epsilon < 1.0
 
 
 def test_a_warning_if_the_replay_buffer_was_not_filled(recwarn: pytest.WarningsRecorder) -> None:
     model = q_learner(copies(Ring), updates_per_collect=1)  # 4 environments, 8 steps an episode, room for 32 of them
-    with pytest.warns(
-        UserWarning, match=r"nothing was learned: 100 steps .* has 16 of 32 episodes and needs up to 256 steps"
-    ):
+    with pytest.warns(UserWarning, match=r"nothing was learned: 100 steps .* has 16 of 32 episodes .* up to 256 steps"):
         model.learn(100)
     model.learn(192, reset_num_timesteps=False)
     assert (model.filled_at, recwarn.list) == (256, [])
 
 
-@pytest.mark.parametrize("memory", ["none", "relic"])
-def test_a_learner_that_is_saved_goes_on_with_the_same_bits(memory: str, tmp_path: Path) -> None:
+def test_a_learner_that_is_saved_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
-    policy = {"memory": memory, "memory_kwargs": MEMORIES[memory]}
+    policy = {"memory": "relic", "memory_kwargs": MEMORIES["relic"]}
 
     def save(own: Hooks) -> None:
-        assert isinstance(own.model, EpisodeDQN)
         if own.num_timesteps == 180:
             own.model.save(tmp_path / "model.zip")
             own.model.save_replay_buffer(tmp_path / "replay")
@@ -324,9 +268,7 @@ def test_a_learner_without_its_episodes_collects_them_first(reset_num_timesteps:
     assert learned.filled_at == 72 and learned._n_updates > 0
     learned.save(tmp_path / "model.zip")
     loaded = EpisodeDQN.load(tmp_path / "model.zip", darkroom(6, horizon=6, episodes=1), device="cpu")
-    with pytest.warns(
-        UserWarning, match="nothing was learned: .* have not filled the replay, which has 6 of 12 episodes"
-    ):
+    with pytest.warns(UserWarning, match="nothing was learned: .* have not filled the replay, .* 6 of 12 episodes"):
         loaded.learn(36, reset_num_timesteps=reset_num_timesteps)
     assert loaded.filled_at == -1 and loaded.epsilon == 1.0
     for name, value in learned.policy.state_dict().items():
@@ -343,32 +285,19 @@ def encoder_of(model: EpisodeDQN) -> dict[str, Tensor]:
 def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
     first = darkroom_learner("lstm", single_steps=True)
     first.save(tmp_path / "first.zip")
-    frozen = {"freeze_features": True, "freeze_previous_action": True}
-    kwargs = {
-        "memory": "relic",
-        "memory_kwargs": MEMORIES["relic"],
-        "features_extractor_kwargs": {"widths": {"position": 8}},
-    }
-    second = q_learner(
-        darkroom(6, horizon=6, episodes=1),
-        kwargs | frozen,
-        capacity=12,
-        batch_size=6,
-        updates_per_collect=5,
-        final_epsilon=0.1,
-    )
+    second = darkroom_learner("relic", freeze_features=True, freeze_previous_action=True)
     second.load_features(tmp_path / "first.zip")
     encoder = encoder_of(first)
     assert len(encoder) == 3  # a layer, and the embedding of the action before
     others = weights(second).clone()  # type: ignore[arg-type]
-    second.learn(6 * 6 * 6)
-    assert second._n_updates == 25
+    second.learn(6 * 6 * 4)
     for name, value in encoder_of(second).items():
         assert torch.equal(value, encoder[name]), name
         assert torch.equal(second.saved_tensors()[f"target.{name}"], encoder[name]), name
     assert not torch.equal(weights(second), others)  # type: ignore[arg-type]
     assert sorted(second.replay._stores) == ["action", "embedding", "reward"]
-    assert second.replay._stores["embedding"].shape == (12, 9, second.policy.features_dim)
+    embeddings = second.replay._stores["embedding"]
+    assert (embeddings.shape, embeddings.dtype) == ((12, 9, second.policy.features_dim), torch.bfloat16)
 
 
 def test_settings_that_do_not_fit_are_named() -> None:
@@ -378,9 +307,7 @@ def test_settings_that_do_not_fit_are_named() -> None:
         q_learner(copies(Ring), capacity=3, batch_size=1)
     with pytest.raises(ValueError, match=r"value_gradient must be True for EpisodeDQN, .* got False"):
         EpisodeDQN("MemoryPolicy", copies(Ring), policy_kwargs={"value_gradient": False})
-    with pytest.raises(
-        ValueError, match="episode_steps must be at least the 6 steps of the environment's episodes, got 5"
-    ):
+    with pytest.raises(ValueError, match=r"episode_steps must be at least the 6 steps of .* episodes, got 5"):
         q_learner(darkroom(2, horizon=6, episodes=1), episode_steps=5)
     with pytest.raises(ValueError, match=r"episodes must end within episode_steps \(7\) steps, got one that goes on"):
         q_learner(copies(Ring), episode_steps=7).learn(100)
@@ -417,22 +344,10 @@ def test_it_goes_on_in_another_environment() -> None:
 
 
 def test_any_gymnasium_environment_by_its_name() -> None:
-    model = EpisodeDQN(
-        "MemoryPolicy",
-        "CartPole-v1",
-        capacity=4,
-        episode_steps=500,
-        batch_size=2,
-        decisions=4,
-        updates_per_collect=2,
-        seed=0,
-        policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
-        device="cpu",
-    )
-    model.learn(300)
+    policy = {"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}
+    model = q_learner("CartPole-v1", policy, capacity=4, episode_steps=500, batch_size=2, updates_per_collect=2)
+    model.learn(200)
     assert model._n_updates > 0
-    action, state = model.predict(model.env.reset())  # type: ignore[union-attr]
-    assert action.shape == (1,)
-    assert state["cell"].shape == (1, 1, 8)
+    assert model.predict(model.env.reset())[0].shape == (1,)
     with pytest.raises(ValueError, match="episode_steps must be at least the 500"):
         q_learner(make_vec_env("CartPole-v1", 1, seed=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from tests.agents.interruptions import POINTS, learn_interrupted
 from tests.agents.learners import MEMORIES, SEGMENT, STEPS, Hooks, N, darkroom, learner, weights
 
 DQN = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
-CARRIES = {"n_updates": 1, "n_steps": 8, "reset_each_rollout": False}
+CARRIES = {"n_updates": 1, "n_steps": 8, "n_epochs": 1, "reset_each_rollout": False}
 
 
 def dqn() -> EpisodeDQN:
@@ -30,13 +30,12 @@ LEARNERS: dict[str, tuple[Callable[[], MemoryAlgorithm], int]] = {
     "no trials": (lambda: learner("gru", env=make_vec_env("CartPole-v1", N, seed=0), **CARRIES), 4 * N * 8),
     "Q-learning": (dqn, 5 * 4 * 6),
 }
-CALLS = (1, 13)
-"""Calls at which learning is interrupted: in the first, second, ... segment or episode."""
+CALLS = (1, 13)  # at which learning is interrupted: in the first and in a later segment or episode
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.slow
-def test_learning_goes_on_or_says_what_it_drops(name: str) -> None:
+def test_learning_goes_on_or_says_what_it_drops(name):
     make, steps = LEARNERS[name]
     whole = weights(make().learn(steps))  # type: ignore[arg-type]
     reached: dict[str, set[bool]] = {point: set() for point in POINTS}
@@ -58,20 +57,9 @@ def test_learning_goes_on_or_says_what_it_drops(name: str) -> None:
         assert True in reached[point], point
 
 
-def test_q_learning_keeps_its_episodes_and_its_epsilon() -> None:
-    for point, call in (("stop", 27), ("step_wait", 27), ("on_step", 30)):
-        model = dqn()
-        learn_interrupted(model, 36 * 4, point, call)  # in the fifth collection, after the first updates
-        before = model._n_updates
-        assert model.filled_at == 3 * 24, point  # three collections of 4 episodes
-        assert model.replay.is_full, point
-        assert before >= 3 and model.epsilon < 1.0, point
-
-
-def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> None:
+def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path):
     def save(own: Hooks) -> None:
         if own.n_calls == 27:  # in the fifth collection
-            assert isinstance(own.model, EpisodeDQN)
             own.model.save(tmp_path / "model.zip")
             own.model.save_replay_buffer(tmp_path / "replay")
 
@@ -83,49 +71,37 @@ def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> No
     assert loaded.replay.is_full and loaded._n_updates == 6 + 3
 
 
-def save_at_boundaries(folder: Path, saved: set[int], refused: set[int]) -> Hooks:
-    """Save a learner wherever it says that it would resume exactly.
+CARRYING = {name: MEMORIES[name] for name in ("gru", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
 
-    `saved` and `refused` get the steps at which it says so and at which it does not.
-    """
+
+@pytest.mark.parametrize(
+    ("memory", "trial_steps", "expected"),
+    [("gru", 16, {0, 64, 128, 192}), ("trxl", 12, {0, 96, 192}), ("frmqn", 40, {0, 160})],
+)
+@pytest.mark.slow
+def test_a_carried_memory_is_saved_between_trials_only(memory, trial_steps, expected, tmp_path):
+    """In rollouts of 8 steps, wherever the learner says that it would resume exactly."""
+    saved: set[int] = set()
+    refused: set[int] = set()
 
     def save(own: Hooks) -> None:
         (saved if own.model.at_rollout_boundary else refused).add(own.num_timesteps)
         if own.model.at_rollout_boundary:
-            own.model.save(folder / f"{own.num_timesteps}.zip")
+            own.model.save(tmp_path / f"{own.num_timesteps}.zip")
 
     points = ("training_start", "rollout_start", "step", "rollout_end", "training_end")
-    return Hooks(**dict.fromkeys(points, save))
-
-
-CARRYING = {name: MEMORIES[name] for name in ("gru", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
-
-
-def trials(steps: int) -> Any:
-    """Trials of some steps, with episodes of 5."""
-    return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=steps)
-
-
-@pytest.mark.parametrize("memory", CARRYING)
-@pytest.mark.parametrize(("trial_steps", "expected"), [(16, {0, 64, 128, 192}), (12, {0, 96, 192}), (40, {0, 160})])
-@pytest.mark.slow
-def test_a_carried_memory_is_saved_between_trials_only(
-    memory: str, trial_steps: int, expected: set[int], tmp_path: Path
-) -> None:
-    """Rollouts of 8 steps; trials of 16, 12 and 40."""
-    saved: set[int] = set()
-    refused: set[int] = set()
-    save = save_at_boundaries(tmp_path, saved, refused)
     policy = {"memory": memory, "memory_kwargs": CARRYING[memory]}
-    whole = learner("none", env=trials(trial_steps), policy_kwargs=policy, n_epochs=1, **CARRIES).learn(192, save)
+    make = partial(darkroom, episodes=None, trial_steps=trial_steps)
+    whole = learner("none", env=make(), policy_kwargs=policy, **CARRIES)
+    whole.learn(192, Hooks(**dict.fromkeys(points, save)))
     assert saved == expected and refused
     for steps in expected - {192}:
-        resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", trials(trial_steps), device="cpu")
+        resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", make(), device="cpu")
         resumed.learn(192 - steps, reset_num_timesteps=False)
         assert torch.equal(weights(resumed), weights(whole)), steps
 
 
-def test_a_trial_without_a_step_is_the_next_one(tmp_path: Path) -> None:
+def test_a_trial_without_a_step_is_the_next_one(tmp_path):
     """A learner that is saved as learning starts, or is resumed, goes on with the trial that it has just begun."""
 
     begun: list[Any] = []

@@ -1,27 +1,22 @@
-"""Seeds, generators, trials to resume and logged episodes of a learner, by hand."""
+"""Seeds, trials to resume, logged episodes and learning rates, by hand."""
 
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from stable_baselines3.common.vec_env import VecEnv
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.policies.memory_policy import MemoryPolicy
+from memenvs.agents.algorithms.schedules import cosine_schedule, linear_schedule
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.resets import SEED_LIMIT, stream_seed
 from tests.agents.algorithms.q_worlds import Ring, copies, q_learner
-from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner, weights
-
-
-def env_of(model: MemoryAlgorithm) -> VecEnv:
-    assert model.env is not None
-    return model.env
+from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
 
 
 def saved(model: MemoryAlgorithm) -> io.BytesIO:
@@ -36,62 +31,24 @@ def test_seeds_of_environments() -> None:
         model = learner("none")
         model.processes = processes
         model.set_random_seed(3)
-        env_of(model).reset()
-        assert [info["seed"] for info in env_of(model).reset_infos] == [first + i for i in range(N)]  # type: ignore[attr-defined]
-
-
-def test_generators_follow_from_the_seed_and_the_process() -> None:
-    model = learner("relic", seed=5)
-    for processes, key in ((Processes(), ()), (Processes(0, 2), ()), (Processes(1, 2), (1,))):
-        model.processes = processes
-        model.set_random_seed(9)
-        draws = np.random.SeedSequence(9, spawn_key=key).generate_state(4)
-        seeds = [generator.initial_seed() for generator in model.policy.generators.values()]
-        assert seeds == draws[: len(seeds)].tolist() and len(seeds) == 2
-        for name, draw in (("order", draws[2]), ("shuffle", draws[3])):
-            assert model.rngs[name].integers(2**62) == np.random.default_rng(int(draw)).integers(2**62)
-    before = model.policy.generator.get_state()
-    model.set_random_seed(None)  # changes nothing
-    assert torch.equal(model.policy.generator.get_state(), before)
-    model.processes = Processes()
-    PartialUpdatePPO.load(saved(model), device="cpu").set_random_seed(1)  # without an environment
-
-
-def test_weights_follow_from_the_seed() -> None:
-    model = learner("lstm", seed=4)
-    torch.manual_seed(4)
-    settings = {"memory": "lstm", "memory_kwargs": MEMORIES["lstm"]}
-    expected = MemoryPolicy(model.observation_space, model.action_space, lambda _: 1e-2, **settings)  # type: ignore[arg-type]
-    assert torch.equal(weights(model), torch.cat([parameter.detach().flatten() for parameter in expected.parameters()]))
-    drawn = [learner("lstm", seed=None) for _ in range(2)]  # type: ignore[arg-type]
-    assert not torch.equal(*map(weights, drawn))
+        model.env.reset()
+        assert [info["seed"] for info in model.env.reset_infos] == [first + i for i in range(N)]
 
 
 def test_trials_to_resume() -> None:
-    model = learner("gru", env=darkroom(episodes=2, seed=8), seed=None)  # type: ignore[arg-type]
+    model = learner("gru", env=darkroom(episodes=2, seed=8), seed=None)
     assert model.has_resumable_trials and model.at_rollout_boundary  # nothing was played
     model.learn(N * STEPS)
     assert model._next_trials() == {
         "seed": [stream_seed(8) + i for i in range(N)],
         "trial": [3] * N,
     }  # the third, of 10 steps, has begun
-    infos = env_of(model).reset_infos  # type: ignore[attr-defined]
-    for change in ({"seed": 99}, {"seed": None, "trial_id": None}):
-        kept = dict(infos[2])
-        for key, value in change.items():
-            infos[2].pop(key)
-            if value is not None:
-                infos[2][key] = value
-        assert model._next_trials() is None  # seeds that are not consecutive, or none
-        assert not model.has_resumable_trials and not model.at_rollout_boundary
-        infos[2].update(kept)
-    for first in (SEED_LIMIT - 1, -2):  # no file may hold these
+    infos = model.env.reset_infos
+    for first, step in ((stream_seed(8), 2), (SEED_LIMIT - 1, 1), (-2, 1), (stream_seed(8), 1)):
         for i, info in enumerate(infos):
-            info["seed"] = first + i
-        assert model._next_trials() is None
-    for i, info in enumerate(infos):
-        info["seed"] = stream_seed(8) + i
-    assert model.at_rollout_boundary
+            info["seed"] = first + step * i
+        # only the last are consecutive seeds that a file may hold
+        assert model.has_resumable_trials == model.at_rollout_boundary == ((first, step) == (stream_seed(8), 1))
     cart = learner("gru", env=make_vec_env("CartPole-v1", N, seed=0)).learn(N * STEPS)
     assert not cart.has_resumable_trials
     loaded = PartialUpdatePPO.load(saved(model), darkroom(N, episodes=2), device="cpu")
@@ -103,12 +60,10 @@ def test_trials_to_resume() -> None:
 def test_logged_episodes() -> None:
     model = q_learner(copies(Ring), updates_per_collect=1)
     model._setup_learn(1)
-    for buffer in (model.ep_info_buffer, model.ep_success_buffer):
-        assert buffer is not None and len(buffer) == 0
     model.dump_logs()
     assert "rollout/ep_rew_mean" not in model.logger.name_to_value
-    model.ep_info_buffer.extend([{"r": 1.0, "l": 4}, {"r": 4.0, "l": 8}])  # type: ignore[union-attr]
-    model.ep_success_buffer.extend([True, False, False, False])  # type: ignore[union-attr]
+    model.ep_info_buffer.extend([{"r": 1.0, "l": 4}, {"r": 4.0, "l": 8}])
+    model.ep_success_buffer.extend([True, False, False, False])
     model._record_episodes()
     logged = model.logger.name_to_value
     means = [logged[f"rollout/{name}"] for name in ("ep_rew_mean", "ep_len_mean", "success_rate")]
@@ -130,3 +85,40 @@ def test_a_checkpoint_is_that_of_these_settings(tmp_path: Path) -> None:
             PartialUpdatePPO.check_checkpoint(file, model.config, settings, n_envs)
     with pytest.raises(ValueError, match="algorithm must be 'EpisodeDQN', got 'PartialUpdatePPO'"):
         q_learner(copies(Ring)).check_checkpoint(file, model.config, policy, N)
+
+
+def test_linear_by_hand() -> None:
+    for initial, final, warmup, step, rate in (
+        (2.0, None, 0, 0, 2.0),
+        (2.0, 0.5, 0, 0, 2.0),
+        (2.0, 0.5, 0, 40, 0.6 * 2.0 + 0.4 * 0.5),
+        (2.0, 0.5, 0, 300, 0.5),
+        (2.0, None, 3, 0, 2.0 / 4),  # the warm-up rises in four equal steps
+        (2.0, None, 3, 2, 2.0 * 3 / 4),
+        (2.0, None, 3, 3, 2.0),
+        (2.0, 0.5, 3, 2, (0.98 * 2.0 + 0.02 * 0.5) * 3 / 4),  # both at a time
+    ):
+        assert linear_schedule(initial, final, warmup, step, 100) == pytest.approx(rate)
+
+
+def test_cosine_by_hand() -> None:
+    for initial, final, warmup, step, total, rate in (
+        (2.0, 0.5, 0, 0, 100, 2.0),
+        (2.0, 0.5, 0, 25, 100, 0.5 + 0.75 * (1 + math.cos(math.pi / 4))),
+        (2.0, 0.5, 0, 100, 100, 0.5),
+        (2.0, 0.5, 0, 900, 100, 0.5),
+        (2.0, 0.5, 20, 0, 120, 0.002),  # a thousandth
+        (2.0, 0.5, 20, 19, 120, 2.0 * (0.001 + 0.999 * 19 / 20)),
+        (2.0, 0.5, 20, 20, 120, 2.0),
+        (2.0, None, 20, 70, 120, 2.0),
+        (2.0, 0.5, 20, 20, 20, 2.0),  # the run ends with the warm-up, or before
+        (2.0, 0.5, 20, 21, 20, 0.5),
+    ):
+        assert cosine_schedule(initial, final, warmup, step, total) == pytest.approx(rate), (step, total)
+
+
+def test_learners_use_them() -> None:
+    settings: Any = {"learning_rate": 2.0, "final_learning_rate": 0.5, "warmup_steps": 20}
+    for step in (5, 70):
+        assert PPOConfig(**settings).learning_rate_at(step, 120) == cosine_schedule(2.0, 0.5, 20, step, 120)
+        assert SupervisedConfig(**settings).learning_rate_at(step, 120) == linear_schedule(2.0, 0.5, 20, step, 120)

@@ -18,11 +18,13 @@ from tests.agents.learners import (
     N,
     act,
     act_next,
+    check_values,
     darkroom,
     double,
     gradients,
     learner,
     positions,
+    shake,
     weights,
 )
 
@@ -34,7 +36,6 @@ def outputs(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> tupl
     """
     policy, buffer = model.policy, model.rollout_buffer
     s = buffer.sequences(rows, 0, end)
-    assert isinstance(s.observations, dict)
     features = torch.stack([policy.features({k: v[:, t] for k, v in s.observations.items()}) for t in range(end)], 1)
     x = policy.memory_inputs(features, s.previous_action, s.episode_start, s.trial_start)
     latent, _ = policy.memory(x, None)
@@ -76,10 +77,8 @@ def disable_clip_and_step(model: PartialUpdatePPO) -> None:
 
 def step_gradients(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> Tensor:
     """Gradients of one optimizer step."""
-    config, stored = model.config, positions(model, begin, end)
-    advantages, returns = model.rollout_buffer.advantages(
-        begin, end, model._last_values, model._episode_start, config.gamma, config.gae_lambda
-    )
+    stored = positions(model, begin, end)
+    advantages, returns = model._advantages(begin, end)
     targets = torch.stack([stored["log_probs"], stored["values"], advantages, returns], -1)
     model.policy.set_training_mode(True)  # recurrent networks of cuDNN have no gradients without it
     model._optimizer_step(rows, begin, end, targets)
@@ -171,25 +170,14 @@ def test_nothing_is_credited_after_an_episode_that_ends_with_the_segment() -> No
     torch.testing.assert_close(returns[:, -1], stored["rewards"][:, -1])
 
 
-def test_normalized_advantages() -> None:
-    model = act(learner("none", normalize_advantage=True, n_updates=1))
-    seen: list[Tensor] = []
-    original = model._optimizer_step
-    model._optimizer_step = lambda rows, begin, end, targets: (
-        seen.append(targets) or original(rows, begin, end, targets)
-    )  # type: ignore[method-assign]
-    model.train()
-    assert float(seen[0][..., 2].mean()) == pytest.approx(0.0, abs=1e-5)
-    assert float(seen[0][..., 2].std(correction=0)) == pytest.approx(1.0, abs=1e-4)
-
-
-def test_advantages_are_scaled_by_those_of_the_rollout_so_far() -> None:
+@pytest.mark.parametrize(("normalize", "first"), [(True, SEGMENT), ("rollout", 0)])
+def test_advantages_are_scaled_by_those_of_the_segment_or_rollout(normalize: bool | str, first: int) -> None:
     model = act(learner("lstm", normalize_advantage=False), 2, train=True)
-    so_far, returns = model._advantages(0, 2 * SEGMENT)
-    model.config = PPOConfig(**{**vars(model.config), "normalize_advantage": "rollout"})
+    seen, returns = model._advantages(first, 2 * SEGMENT)
+    model.config = PPOConfig(**{**vars(model.config), "normalize_advantage": normalize})
     advantages, own_returns = model._advantages(SEGMENT, 2 * SEGMENT)
-    torch.testing.assert_close(advantages, ((so_far - so_far.mean()) / so_far.std(correction=0))[:, SEGMENT:])
-    torch.testing.assert_close(own_returns, returns[:, SEGMENT:])
+    torch.testing.assert_close(advantages, ((seen - seen.mean()) / seen.std(correction=0))[:, -SEGMENT:])
+    torch.testing.assert_close(own_returns, returns[:, -SEGMENT:])
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -219,10 +207,7 @@ def test_detach_where_a_trial_ends_inside_the_segment(memory: str) -> None:
     """Acting in a new trial must not overwrite the memory that the segment began with."""
     env = darkroom(episodes=2)  # trials of 10 steps: one ends at step 10, within the segment 8 ... 16
     model = act(learner(memory, env=env, prefix_grad="detach"), 2, train=True)
-    stored = positions(model, SEGMENT, 2 * SEGMENT)
-    distribution, values, actions = model.evaluate(ROWS, SEGMENT, 2 * SEGMENT)
-    torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
-    torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
+    check_values(model, SEGMENT, 2 * SEGMENT)
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -265,11 +250,7 @@ def test_a_refill_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -
     for steps, tokens in ((1024, 1 << 20), (3, 1 << 20), (3, 3), (5, 10)):
         monkeypatch.setattr("memenvs.agents.algorithms.ppo.PREFILL_STEPS", steps)
         model = act(learner("relic", micro_batch_tokens=tokens), 1)
-        assert model._state is not None
-        generator = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in model.policy.parameters():
-                parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
+        shake(model)
         model.rollout_buffer.shuffle_episodes(SEGMENT, np.random.default_rng(0))
         stored = dict(model._state)
         model._refill_memory(SEGMENT, rewrite=last)
@@ -282,18 +263,10 @@ def test_a_refill_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -
         torch.testing.assert_close(value, values[0], atol=1e-5, rtol=1e-5)
 
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not torch.cuda.is_available(), reason="needs a GPU that torch can use, and MEMENVS_TEST_GPU=1"
-        ),
-    ),
-]
+has_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use, MEMENVS_TEST_GPU=1")
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=has_gpu)])
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
     """Values to 0.05, log probabilities to 0.02, the gradient's norm to 5 %, its direction to a cosine of 0.99."""
@@ -384,12 +357,10 @@ def test_dropout_is_on_in_the_update_only() -> None:
     assert all(parameter.grad is not None for parameter in model.policy.parameters())
 
 
-@pytest.mark.parametrize("memory", ["lstm", "relic"])
-@pytest.mark.slow
-def test_same_seed_same_bits(memory: str) -> None:
+def test_same_seed_same_bits() -> None:
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    kwargs = {"memory_kwargs": {"depth_dropout": 0.3}} if memory == "relic" else {}
-    first, second, other = (learner(memory, seed=seed, **kwargs).learn(2 * N * STEPS) for seed in (3, 3, 4))
+    dropout = {"depth_dropout": 0.3}
+    first, second, other = (learner(memory_kwargs=dropout, seed=seed).learn(N * STEPS) for seed in (3, 3, 4))
     assert torch.equal(weights(first), weights(second))
     assert not torch.equal(weights(first), weights(other))
     assert torch.equal(before[0], torch.get_rng_state())  # nothing global was read or seeded

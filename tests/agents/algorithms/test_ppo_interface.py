@@ -1,28 +1,21 @@
-"""Partial-update PPO as a Stable-Baselines3 algorithm: spaces, callbacks, evaluation."""
+"""Partial-update PPO in Stable-Baselines3: spaces, callbacks, what it refuses."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.torch_layers import CombinedExtractor, NatureCNN
+from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from memenvs.agents import PartialUpdatePPO
-from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
-from tests.agents.learners import (
-    SEGMENT,
-    STEPS,
-    Hooks,
-    N,
-    Noise,
-    act,
-    learner,
-    weights,
-)
+from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
+from memenvs.cli import main
+from tests.agents.learners import SEGMENT, STEPS, Hooks, N, Noise, act, act_next, darkroom, learner, weights
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 IMAGE = spaces.Box(0, 255, (36, 36, 3), np.uint8)
@@ -30,15 +23,9 @@ DICT = spaces.Dict({"image": IMAGE, "vector": VECTOR, "kind": spaces.Discrete(4)
 COMBINED = {"features_extractor_class": CombinedExtractor, "features_extractor_kwargs": {"cnn_output_dim": 8}}
 SPACES = {
     "vector, Box": (VECTOR, spaces.Box(-0.1, 0.1, (2,), np.float32), {}),
-    "vector, MultiDiscrete": (VECTOR, spaces.MultiDiscrete([2, 3]), {}),
     "vector, Discrete from 5": (VECTOR, spaces.Discrete(3, start=5), {}),
     "float64": (spaces.Box(-1.0, 1.0, (3,), np.float64), spaces.Discrete(2), {}),
     "number": (spaces.Discrete(5), spaces.Discrete(2), {}),
-    "image": (
-        IMAGE,
-        spaces.Discrete(2),
-        {"features_extractor_class": NatureCNN, "features_extractor_kwargs": {"features_dim": 8}},
-    ),
     "dict": (DICT, spaces.Discrete(2), {"features_extractor_kwargs": {"image_dim": 8, "widths": {"vector": 4}}}),
     "dict, CombinedExtractor": (DICT, spaces.MultiDiscrete([2, 2]), COMBINED),
     "dict, frozen": (
@@ -66,11 +53,8 @@ def test_spaces(name: str) -> None:
     action, _ = model.predict(env.reset(), deterministic=True)
     assert all(actions.contains(a) for a in (action.astype(actions.dtype)))
     if policy.get("freeze_features"):
-        frozen = model.policy.features_extractor
-        assert buffer.embeddings is not None
-        assert buffer.embeddings.dtype == torch.bfloat16
-        assert buffer.observations is None
-        assert not any(parameter.requires_grad for parameter in frozen.parameters())
+        assert buffer.embeddings.dtype == torch.bfloat16 and buffer.observations is None
+        assert not any(parameter.requires_grad for parameter in model.policy.features_extractor.parameters())
 
 
 def test_spaces_that_are_not_supported() -> None:
@@ -87,19 +71,10 @@ def test_spaces_that_are_not_supported() -> None:
             learner("none", env=Noise(VECTOR, space))
 
 
-def stop_at(calls: int) -> Hooks:
-    """Stop after some calls."""
-
-    def is_before(own: Hooks) -> bool:
-        assert len(own.locals["infos"]) == own.training_env.num_envs
-        return own.n_calls <= calls
-
-    return Hooks(step=is_before)
-
-
 def test_a_callback_can_stop_and_learning_can_go_on() -> None:
     model = learner("relic")
-    model.learn(10**6, stop_at(SEGMENT + 3))  # in the middle of the second segment
+    stop = Hooks(step=lambda own: own.n_calls <= SEGMENT + 3 and len(own.locals["infos"]) == N)
+    model.learn(10**6, stop)  # in the middle of the second segment
     assert model.num_timesteps == N * (SEGMENT + 4)
     assert not model.at_rollout_boundary
     with pytest.warns(UserWarning, match="stopped in the middle of a rollout .* dropped: .* after 48 env") as caught:
@@ -124,9 +99,66 @@ def test_learn_needs_an_environment(tmp_path: Any) -> None:
         PartialUpdatePPO.load(tmp_path / "model", device="cpu").learn(1)
 
 
-def test_the_state_knows_the_action_taken() -> None:
-    model = act(learner("lstm"))
-    assert model._state is not None
-    assert torch.equal(model._state[PREVIOUS_ACTION], model.rollout_buffer.actions[:, SEGMENT - 1] + 1)
-    assert torch.equal(model.rollout_buffer.previous_action[:, 1:5], model.rollout_buffer.actions[:, :4] + 1)
-    assert not model.rollout_buffer.previous_action[:, 5].any()  # an episode of 5 steps is over
+def test_broken_weights_are_named() -> None:
+    model = act(learner("none"))
+    with torch.no_grad():
+        model.policy.critic.bias.fill_(float("nan"))
+    with pytest.raises(ValueError, match=r"policy's outputs must be finite.*after 32 environment steps and 0 upd"):
+        act_next(model)
+
+
+def test_loss_and_gradient_must_be_finite() -> None:
+    """Returns whose squares overflow float32: the update stops before it changes the weights."""
+    model = act(learner("lstm"), 2, train=True)
+    before = weights(model)
+    model.rollout_buffer.rewards[:, SEGMENT] = 1e30
+    with pytest.raises(ValueError, match=r"must be finite, got value_loss inf.* in update 2, after 64 env.* 1 updates"):
+        model.train()
+    assert torch.equal(weights(model), before)
+
+
+@pytest.mark.parametrize("memory", ["lstm", "relic"])
+def test_the_observation_after_the_last_step_needs_a_position(memory: str) -> None:
+    """Episodes have 5 steps; the value of the observation after a time limit needs a sixth."""
+    tight = {"memory_kwargs": {"max_episode_steps": 5}} if memory == "relic" else {}
+    learner(memory, **tight).learn(N * STEPS)
+    if memory == "relic":
+        message = r"memory_kwargs\['max_episode_steps'\] must be above the 5 .* with bootstrap_truncated .*, got 5"
+        with pytest.raises(ValueError, match=message):
+            learner(memory, bootstrap_truncated=True, **tight)
+        with pytest.raises(ValueError, match=r"must be above the 500 of the environment .*, got 5"):
+            learner(memory, env=make_vec_env("CartPole-v1", 1), bootstrap_truncated=True, **tight)
+        model = learner(memory, bootstrap_truncated=True, memory_kwargs={"max_episode_steps": 6})
+        with pytest.raises(ValueError, match=r"must be above the 6 of the environment .*, got 6"):
+            model.set_env(darkroom(horizon=6))
+        tight = {"memory_kwargs": {"max_episode_steps": 6}}
+    learner(memory, bootstrap_truncated=True, **tight).learn(N * STEPS)
+
+
+def test_an_episode_needs_a_position_for_each_step() -> None:
+    """Before anything is learned; `single_steps` needs one position."""
+    tight = {"memory_kwargs": {"max_episode_steps": 4}}
+    message = r"memory_kwargs\['max_episode_steps'\] must be at least the {} steps that an episode may take, got {}"
+    with pytest.raises(ValueError, match=message.format(5, 4)):
+        learner("relic", **tight)
+    with pytest.raises(ValueError, match=message.format(5, 4)):
+        policy_kwargs = {"memory": "relic", **tight}
+        EpisodeDQN("MemoryPolicy", darkroom(horizon=5), DQNConfig(episode_steps=5), policy_kwargs=policy_kwargs)
+    model = learner("relic", memory_kwargs={"max_episode_steps": 5})
+    with pytest.raises(ValueError, match=message.format(6, 5)):
+        model.set_env(darkroom(horizon=6))
+    with pytest.raises(ValueError, match=message.format(6, 5)):
+        model.policy.check_env(darkroom(horizon=6))
+    learner("relic", policy_kwargs={"single_steps": True}, **tight).learn(N * STEPS)
+
+
+def test_pictures_as_actions_are_refused_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In Python and for `train`."""
+    message = r"at most 512 numbers, got 768: an action of that size is a picture, and .* learn to predict it, as"
+    for env in (make_vec_env("memenvs/FFHQWorld-v0", 1), gym.make("memenvs/FFHQWorld-v0")):
+        with pytest.raises(ValueError, match=message):
+            PartialUpdatePPO("MemoryPolicy", env, policy_kwargs={"memory": "none"}, device="cpu")
+    command = "train ci-smoke --env memenvs/Ballet3D-v0 --env_kwargs {} --eval_kwargs {} --out"
+    assert main([*command.split(), str(tmp_path / "run")]) == 2
+    assert "got 127,008: an action of that size is a picture" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

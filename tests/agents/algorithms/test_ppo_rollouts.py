@@ -1,4 +1,4 @@
-"""Rollouts of partial-update PPO: starts of trials, truncated episodes, learning rate."""
+"""Rollouts of partial-update PPO: starts of trials, truncation, an oracle to clone."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ import pytest
 import torch
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
-from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecTransposeImage
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.algorithms.on_policy import episode_horizon
-from tests.agents.learners import (
-    SEGMENT,
-    STEPS,
-    N,
-    Noise,
-    act,
-    act_next,
-    check_rollouts,
-    darkroom,
-    learner,
-    positions,
-)
+from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.core import TrialVectorEnv
+from tests.agents.corridor import ANSWER_STEPS, CUE_STEPS, Corridor
+from tests.agents.learners import ROWS, SEGMENT, STEPS, N, Noise, act, check_rollouts, darkroom, learner, positions
 
 
 def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
@@ -47,7 +39,7 @@ def test_rollouts_that_never_see_an_end_cause_one_warning() -> None:
 
 
 def test_a_trial_that_just_began_is_not_thrown_away() -> None:
-    env = make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
+    env = darkroom(episodes=None, trial_steps=STEPS)
     model = learner("relic", env=env)
     model.learn(3 * N * STEPS)
     assert [info["trial_id"] for info in env.reset_infos] == [3] * N  # ended by themselves; nothing was skipped
@@ -61,9 +53,7 @@ def test_the_memory_is_carried_on_where_rollouts_are_not_trials() -> None:
 
 
 def test_an_unbounded_memory_must_be_reset() -> None:
-    with pytest.raises(
-        ValueError, match="reset_each_rollout must be True with n_updates 3 and memory 'lstm', got False"
-    ):
+    with pytest.raises(ValueError, match=r"reset_each_rollout must be True with n_updates 3 .* 'lstm', got False"):
         learner("lstm", reset_each_rollout=False).learn(1)
     with pytest.raises(ValueError, match="reset_each_rollout must be True with n_updates 1 and memory 'relic'"):
         learner("relic", reset_each_rollout=False, n_updates=1).learn(1)
@@ -117,11 +107,7 @@ def test_truncated_episodes_are_credited_by_hand(env: Callable[[], Any], ends: l
     def watch(dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
         state = {key: value.clone() for key, value in model._state.items()}
         for i in np.flatnonzero(dones).tolist():
-            last = infos[i]["terminal_observation"]
-            if isinstance(last, dict):
-                last = {key: torch.as_tensor(value)[None] for key, value in last.items()}
-            else:
-                last = torch.as_tensor(last)[None]
+            last, _ = model.policy.obs_to_tensor(infos[i]["terminal_observation"])
             row = {key: value[i : i + 1] for key, value in state.items()}
             no_start = torch.zeros(1, dtype=torch.bool)
             with torch.no_grad():
@@ -143,8 +129,6 @@ def test_truncated_episodes_are_credited_by_hand(env: Callable[[], Any], ends: l
 
 
 def test_horizon_of_an_environment() -> None:
-    assert episode_horizon(darkroom(2, horizon=7)) == 7
-    assert episode_horizon(make_vec_env("CartPole-v1", 2)) == 500
     limits = [lambda: gym.make("CartPole-v1", max_episode_steps=20), lambda: gym.make("CartPole-v1")]
     assert episode_horizon(DummyVecEnv(limits)) == 500
     plain, endless = (Noise(spaces.Box(-1.0, 1.0, (4,), np.float32)) for _ in range(2))
@@ -153,11 +137,66 @@ def test_horizon_of_an_environment() -> None:
     assert episode_horizon(DummyVecEnv([lambda: endless, limits[0], lambda: plain])) == 20
 
 
-def test_learning_rate_lags_by_one_update() -> None:
-    model = act(learner("none", learning_rate=1.0, warmup_steps=1000))
-    for k in range(3):
-        model.train()
-        rate = model.policy.optimizer.param_groups[0]["lr"]
-        assert rate == pytest.approx(0.001 + 0.999 * k * N * SEGMENT / 1000)
-        if k < 2:
-            act_next(model)
+DELAY = 5
+LENGTH = CUE_STEPS + DELAY + ANSWER_STEPS  # 8 steps, so that a rollout of 24 is three episodes
+
+
+class KnownCorridor(Corridor):
+    """A corridor with an oracle, which says the cue all along."""
+
+    def oracle_actions(self) -> np.ndarray:
+        return self.cue.copy()
+
+
+def corridor(task: type[Corridor], count: int = N) -> VecEnv:
+    return TrialVecEnv(TrialVectorEnv(task, count, trial_episodes=1, autoreset_mode="SameStep", delay=DELAY))
+
+
+def test_the_oracle_acts_and_its_actions_are_learned() -> None:
+    """Its actions fill the rollout, with the policy's probabilities; the loss is their log likelihood."""
+    model = act(learner("lstm", env=corridor(KnownCorridor), cloning_steps=1, n_updates=1, vf_coef=0.0, ent_coef=0.0))
+    stored = positions(model, 0, STEPS)
+    cues = model.rollout_buffer.ordered(model.rollout_buffer.observations["cue"], ROWS, 0, STEPS).argmax(-1)
+    assert torch.equal(stored["actions"].view(N, -1, LENGTH), cues.view(N, -1, LENGTH)[..., :1].expand(-1, -1, LENGTH))
+    assert stored["rewards"].sum() == N * STEPS / LENGTH
+    distribution, _, actions = model.evaluate(ROWS, 0, STEPS)
+    log_probs = distribution.log_prob(actions)
+    torch.testing.assert_close(log_probs, stored["log_probs"], atol=1e-5, rtol=0)
+    targets = torch.zeros(N, STEPS, 4)  # without advantages PPO would learn nothing
+    loss = model._optimizer_step(ROWS, 0, STEPS, targets)[0]
+    torch.testing.assert_close(loss, -log_probs.mean().detach(), atol=1e-5, rtol=0)
+
+
+def test_a_delayed_answer_is_cloned_and_then_kept() -> None:
+    """After the last rollout of the oracle the policy acts itself, and is paid for it."""
+    cloned, own = 20, 2
+    rollout = 16 * STEPS
+    model = learner(
+        "lstm",
+        env=corridor(KnownCorridor, 16),
+        cloning_steps=cloned * rollout - 1,  # rounded up
+        n_updates=1,
+        batch_size=16,
+        n_epochs=4,
+        max_grad_norm=1.0,
+        policy_kwargs={"previous_action_dim": 0},  # the oracle's says the cue
+        memory_kwargs={"hidden_dim": 16},
+    )
+    model.learn(cloned * rollout)
+    assert model._is_cloning
+    model.learn(own * rollout, reset_num_timesteps=False)
+    assert not model._is_cloning
+    paid = model.rollout_buffer.rewards.sum() * LENGTH / rollout
+    assert 0.8 < paid <= 1.0, paid
+
+
+def test_wrong_settings_are_named() -> None:
+    cases: tuple[tuple[Any, str], ...] = (
+        (corridor(Corridor), "cloning_steps must be None for an environment that has no oracle, got 5"),
+        (make_vec_env("CartPole-v1", N), "cloning_steps must be None for an environment that has no oracle, got 5"),
+        (make_vec_env("Pendulum-v1", N), r"cloning_steps must be None unless actions are Discrete, got Box"),
+    )
+    for env, message in cases:
+        with pytest.raises(ValueError, match=message):
+            learner("none", env=env, cloning_steps=5)
+    learner("none", env=darkroom(), cloning_steps=5)

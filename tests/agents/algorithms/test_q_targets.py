@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 from memenvs.agents import EpisodeDQN
-from tests.agents.algorithms.q_worlds import Ring, Steps, copies, q_learner
+from memenvs.agents.policies.memory_policy import MemoryPolicy
+from tests.agents.algorithms.q_worlds import Ring, copies, q_learner
+from tests.agents.learners import Noise
 
 
 def table(model: EpisodeDQN, states: int) -> np.ndarray:
@@ -17,6 +21,20 @@ def table(model: EpisodeDQN, states: int) -> np.ndarray:
     policy = model.policy
     with torch.no_grad():
         return policy.actor.linear(policy.features(torch.eye(states))).numpy()
+
+
+def few_episodes(count: int, values: list[list[float]], **settings: Any) -> EpisodeDQN:
+    """A learner of two decisions in each of few episodes that keeps its values, (state, action)."""
+    sizes = {"capacity": count, "batch_size": count, "decisions": 2, "updates_per_collect": 1, "learning_rate": 1e-12}
+    model = q_learner(copies(Ring, count, length=2), **sizes, **settings)
+    set_table(model.policy, values)
+    return model
+
+
+def set_table(policy: MemoryPolicy, values: list[list[float]]) -> None:
+    with torch.no_grad():
+        policy.actor.linear.weight.copy_(torch.tensor(values).T)
+        policy.actor.linear.bias.zero_()
 
 
 @pytest.mark.slow
@@ -38,9 +56,10 @@ def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
 
     The expected reward before the bootstrap is then a mean over actions.
     """
-    model = q_learner(copies(Steps), n_step=n, reward_scale=scale, capacity=16, batch_size=16, target_rate=0.5)
+    env = copies(Noise, observation_space=spaces.Box(0.0, 1.0, (5,)))  # is not played
+    model = q_learner(env, n_step=n, reward_scale=scale, capacity=16, batch_size=16, target_rate=0.5)
     replay, yes = model.replay, torch.ones(16, dtype=torch.bool)
-    rows, reward = replay.start_episodes(16), np.array(Steps.REWARDS)
+    rows, reward = replay.start_episodes(16), np.array(((1.0, 0.0), (0.0, 2.0), (-1.0, 0.0), (1.0, 3.0)))
     for t in range(4):
         actions = (torch.arange(16) >> t) % 2
         replay.add(rows, yes, t, torch.eye(5)[t].expand(16, -1), {}, actions, torch.as_tensor(reward[t])[actions])
@@ -57,26 +76,12 @@ def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
 @pytest.mark.parametrize("low", [None, -0.5])
 def test_lower_rewards_count_as_the_lowest(low: float | None) -> None:
     """Each of the n rewards is raised before it is scaled; the buffer stores the original ones."""
-    model = q_learner(
-        copies(Ring, 1, length=2),
-        capacity=1,
-        batch_size=1,
-        decisions=2,
-        n_step=2,
-        gamma=1.0,
-        reward_scale=0.5,
-        min_reward=low,
-        learning_rate=1e-12,
-        updates_per_collect=1,
-    )
+    model = few_episodes(1, [[0.0, 0.0]] * 3, n_step=2, gamma=1.0, reward_scale=0.5, min_reward=low)
     replay, state, yes = model.replay, torch.eye(3), torch.ones(1, dtype=torch.bool)
     rows = replay.start_episodes(1)
     for t, reward in enumerate((1.0, -1.0)):
         replay.add(rows, yes, t, state[[t]], {}, torch.tensor([1]), torch.tensor([reward]))
     replay.end_episodes(rows, 2, state[[2]], {}, yes)
-    with torch.no_grad():
-        model.policy.actor.linear.weight.zero_()
-        model.policy.actor.linear.bias.zero_()
     second = -1.0 if low is None else low
     targets = 0.5 * np.array([1.0 + second, second])
     assert model._update()[0].item() == pytest.approx((0.5 * targets**2).mean())
@@ -85,26 +90,12 @@ def test_lower_rewards_count_as_the_lowest(low: float | None) -> None:
 
 def test_a_double_q_target_worked_by_hand() -> None:
     """One episode of the ring, whose two networks disagree on which action is best."""
-    model = q_learner(
-        copies(Ring, 1, length=2),
-        capacity=1,
-        batch_size=1,
-        decisions=2,
-        n_step=1,
-        learning_rate=1e-12,
-        updates_per_collect=1,
-    )
+    model = few_episodes(1, [[0.0, 0.5], [3.0, 2.0], [1.0, 4.0]])
     model.learn(2)  # one episode of uniform actions, one update
     model.replay._stores["action"][0, :2] = torch.tensor([1, 1])
     model.replay._stores["reward"][0, :2] = torch.tensor([1.0, -1.0])
     model.replay._stores["observation"][0, :3] = torch.eye(3)  # states 0, 1 and 2
-    with torch.no_grad():
-        for policy, values in (
-            (model.policy, [[0.0, 0.5], [3.0, 2.0], [1.0, 4.0]]),
-            (model.target, [[9.0, 9.0], [5.0, 6.0], [7.0, 8.0]]),
-        ):
-            policy.actor.linear.weight.copy_(torch.tensor(values).T)
-            policy.actor.linear.bias.zero_()
+    set_table(model.target, [[9.0, 9.0], [5.0, 6.0], [7.0, 8.0]])
     loss, q, norm = model._update().tolist()
     # Of state 1 the policy likes action 0, which the target network gives 5; of state 2 action 1, 8.
     errors = np.array([0.5 - (1.0 + 0.5 * 5.0), 2.0 - (-1.0 + 0.5 * 8.0)])  # -3, -1
@@ -116,18 +107,13 @@ def test_a_double_q_target_worked_by_hand() -> None:
 
 def test_padding_gets_no_loss() -> None:
     """Episodes of one and two steps with two decisions each: the padding of the short one must not count."""
-    model = q_learner(
-        copies(Ring, 2), capacity=2, batch_size=2, decisions=2, gamma=0.0, learning_rate=1e-12, updates_per_collect=1
-    )
+    model = few_episodes(2, [[0.0, 0.5], [0.0, 0.25], [0.0, 0.75]], gamma=0.0)
     replay, state, yes = model.replay, torch.eye(3), torch.ones(2, dtype=torch.bool)
     rows, action = replay.start_episodes(2), torch.tensor([1, 1])
     replay.add(rows, yes, 0, state[[0, 1]], {}, action, torch.tensor([1.5, 0.75]))
     replay.end_episodes(rows[:1], 1, state[[0]], {}, yes[:1])
     replay.add(rows[1:], yes[1:], 1, state[[2]], {}, action[1:], torch.tensor([1.0]))
     replay.end_episodes(rows[1:], 2, state[[0]], {}, yes[1:])
-    with torch.no_grad():
-        model.policy.actor.linear.weight.copy_(torch.tensor([[0.0, 0.5], [0.0, 0.25], [0.0, 0.75]]).T)
-        model.policy.actor.linear.bias.zero_()
     loss, q, _ = model._update().tolist()
     errors = np.array([0.5 - 1.5, 0.25 - 0.75, 0.75 - 1.0])  # each at most 1: the loss is half its square
     assert loss == pytest.approx((0.5 * errors**2).mean())
@@ -149,15 +135,6 @@ def test_logs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("train/loss", "train/q", "train/grad_norm", "train/n_updates", "time/updates_per_second")
     assert [logged[name] for name in names] == [2, 4, 6, 7, 4]
     assert not model.policy.training
-    monkeypatch.setattr(model.logger, "dump", lambda step: logged.update(step=step))
-    monkeypatch.setattr(time, "time_ns", lambda: 55 * 10**8)
-    model.start_time, model.num_timesteps, model._num_timesteps_at_start = 3 * 10**9, 50, 9
-    model.dump_logs(4)
-    names = ("rollout/epsilon", "time/iterations", "time/fps", "time/time_elapsed", "time/total_timesteps", "step")
-    assert [logged[name] for name in names] == [1, 4, 16, 2, 50, 50]
-    assert logged["train/loss"] == 2  # for callbacks, until the next update
-    model._begin_update_log()
-    assert "train/loss" not in logged
 
 
 def test_every_second_iteration_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,11 +143,6 @@ def test_every_second_iteration_is_logged(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(model, "dump_logs", lambda iteration: dumped.append(iteration))
     model.learn(5 * 32, log_interval=2)
     assert dumped == [2, 4] and model._n_updates == 5
-    model.learn(2 * 32, reset_num_timesteps=False)
-    assert dumped == [2, 4, 1, 2]
-    assert (model.num_timesteps, model.filled_at) == (7 * 32, 32)
-    model.learn(32)  # steps are counted anew, and epsilon falls from the start
-    assert (model.num_timesteps, model.filled_at) == (32, 0)
 
 
 def test_a_frozen_network_follows_only_where_it_is_trained() -> None:

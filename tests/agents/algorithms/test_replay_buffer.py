@@ -1,4 +1,4 @@
-"""The replay buffer, with episodes in which every number identifies its step."""
+"""The replay buffer and its file, with episodes in which numbers identify steps."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from safetensors.torch import save_file
 
 from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
+from memenvs.agents.algorithms.replay_file import ReplayContent
 
 SPACE = spaces.Dict(
     {
@@ -51,7 +53,6 @@ def stored(replay: EpisodeReplayBuffer, row: int) -> list[float]:
     """Observations of the episode in a row, with the last one."""
     at = torch.arange(int(replay.lengths[row]) + 1)[None]
     observations = replay.read(torch.tensor([row]), at).observations
-    assert isinstance(observations, torch.Tensor)
     return observations[0, :, 0].tolist()
 
 
@@ -95,20 +96,6 @@ def test_samples_are_uniform_and_without_replacement() -> None:
     assert (counts[expected == 0] == 0).all()
 
 
-def test_previous_actions() -> None:
-    replay = make()
-    play(replay, [1, 2], [4, 2])
-    at = torch.tensor([[0, 1, 4], [2, 0, 1]])
-    steps = replay.read(torch.tensor([0, 1]), at)
-    assert steps.previous_action.tolist() == [
-        [0, 1 + 1, 1 + 0],
-        [1 + 1, 0, 1 + 0],
-    ]  # actions of e = 1: 1 0 1 0, of e = 2: 0 1
-    assert steps.extra_inputs == {}
-    assert steps.embeddings is None
-    assert replay.actions(torch.tensor([0, 1]), torch.tensor([[0, 3], [0, 1]])).tolist() == [[1, 0], [0, 1]]
-
-
 def test_n_step_returns() -> None:
     """Rewards of the episode are 10, 11, 12, 13; by hand for n = 3 and a discount of 0.5."""
     for terminated, after in ((True, 0.0), (False, 1.0)):
@@ -136,7 +123,6 @@ def test_observations_in_the_types_of_their_space() -> None:
     replay.add(rows, yes, 0, views, {"pose": pose}, torch.zeros(2, dtype=torch.int64), torch.zeros(2))
     replay.end_episodes(rows, 1, views, {"pose": -pose}, yes)
     steps = replay.read(rows, torch.tensor([[0, 1]] * 2))
-    assert isinstance(steps.observations, dict)
     for t in range(2):
         got = {key: value[:, t] for key, value in steps.observations.items()}
         assert torch.equal(got["semantic"], views["semantic"])
@@ -148,19 +134,6 @@ def test_observations_in_the_types_of_their_space() -> None:
     assert replay.nbytes == 3 * 7 * (6 * 2 + 6 + 8 + 12 + 8 + 4)  # 2 bytes for a depth
 
 
-def test_embeddings_take_the_place_of_observations() -> None:
-    replay = make(space=SPACE, embedding_dim=2)
-    embeddings = torch.tensor([[1.0, 0.3]])
-    rows, yes = replay.start_episodes(1), torch.ones(1, dtype=torch.bool)
-    replay.add(rows, yes, 0, embeddings, {}, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
-    replay.end_episodes(rows, 1, 2 * embeddings, {}, yes)
-    steps = replay.read(rows, torch.tensor([[0, 1]]))
-    assert steps.observations is None
-    expected = torch.stack([embeddings, 2 * embeddings], 1).bfloat16()
-    assert torch.equal(steps.embeddings, expected)  # type: ignore[arg-type]
-    assert replay.nbytes == 3 * 7 * (2 * 2 + 8 + 4)
-
-
 def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
     replay, other = make(4), make(4)
     play(replay, [1, 2, 3], [6, 5, 2], [True, False, True])
@@ -168,11 +141,8 @@ def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
     replay.save(tmp_path / "replay", 7)
     play(other, [9, 8, 7, 6], [6, 6, 6, 6])
     other.load(tmp_path / "replay", 7)
-    assert (other.next, other.lengths.tolist(), other.terminated.tolist()) == (
-        1,
-        [4, 5, 2, 3],
-        [True, False, True, False],
-    )
+    assert other.next == 1 and other.lengths.tolist() == [4, 5, 2, 3]
+    assert other.terminated.tolist() == [True, False, True, False]
     for name, store in replay._stores.items():
         assert torch.equal(store, other._stores[name]), name
     assert play(replay, [6], [1]).tolist() == play(other, [6], [1]).tolist()
@@ -186,26 +156,15 @@ def test_broken_and_foreign_files_are_named(tmp_path: Path) -> None:
     replay, file = make(), tmp_path / "replay"
     play(replay, [1, 2], [6, 5])
     replay.save(file, 7)
-    whole = file.read_bytes()
-    for size in (0, 5, 100, len(whole) - 1):
-        file.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"replay: not a whole replay \(.*\); was it cut short\?"):
-            make().load(file, 7)
-    file.write_bytes(whole)
+    (tmp_path / "empty").touch()
+    with pytest.raises(ValueError, match=r"empty: not a whole replay \(.*\); was it cut short\?"):
+        make().load(tmp_path / "empty", 7)
     before = make()
     for other, stamp, message in (
         (before, 8, "must be the replay of environment step 8, got that of 7"),
         (make(4), 7, "must be of 4 episodes of at most 6 steps, got 3 of at most 6"),
-        (
-            make(required_inputs=["pose"]),
-            7,
-            r"must have \['action', 'lengths', 'observation', 'pose', .*got \['action', 'lengths', 'obs",
-        ),
-        (
-            make(space=spaces.Box(0, 1, (2,), np.float32)),
-            7,
-            r"'observation' must be \(\(13, 2\), .*float32\), got \(\(13, 1\)",
-        ),
+        (make(required_inputs=["pose"]), 7, r"must have \['action', 'lengths', 'observation', 'pose', .*got "),
+        (make(space=spaces.Box(0, 1, (2,))), 7, r"'observation' must be \(\(13, 2\), .*float32\), got \(\(13, 1"),
     ):
         with pytest.raises(ValueError, match=message):
             other.load(file, stamp)
@@ -222,5 +181,59 @@ def test_depth_in_millimetres_stays_as_it_is() -> None:
     replay.add(row, yes, 0, view, {}, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
     replay.end_episodes(row, 1, view, {}, yes)
     observations = replay.read(row, torch.tensor([[0, 1]])).observations
-    assert isinstance(observations, dict)
     assert torch.equal(observations["depth"], torch.full((1, 2, 1), 1234, dtype=torch.int16))
+
+
+def content(lengths: list[int], next: int = 0) -> ReplayContent:
+    """Episodes of some lengths, 0 for none; each has one position more than steps."""
+    positions = sum(length + 1 for length in lengths if length > 0)
+    tensors = {
+        "lengths": torch.tensor(lengths, dtype=torch.int64),
+        "terminated": torch.zeros(len(lengths), dtype=torch.bool),
+        "action": torch.arange(positions) % 2,
+        "reward": torch.arange(float(positions)),
+    }
+    return ReplayContent(tensors, next, 5)
+
+
+def test_wrong_numbers_are_named() -> None:
+    for lengths, next, message in (
+        (torch.tensor([2.0, 1.0, 0.0]), 0, r"'lengths' must be torch\.int64 with one axis, got torch\.float32"),
+        (torch.tensor([2, -1, 0]), 0, "is of another replay"),
+        (torch.tensor([2, 1, 0]), 3, "is of another replay"),
+    ):
+        forged = content([2, 1, 0], next)
+        forged.tensors["lengths"] = lengths
+        with pytest.raises(ValueError, match=f"^file: {message}"):
+            forged.check(Path("file"), 3, 2, {name: forged.tensors[name] for name in ("action", "reward")})
+
+
+def test_entries_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "very" / "deep" / "replay"
+    good = content([2, 1, 0], next=2)
+    good.write(path)
+    assert ReplayContent.read(path, 5).next == 2
+    tensors = {name: value.contiguous() for name, value in good.tensors.items()}
+    entries = {"stamp": "5", "next": "2", "checksum": good._checksum()}
+    largest = 10**18 - 1
+    save_file(tensors, path, {"stamp": "5", "next": str(largest)})
+    assert ReplayContent.read(path, 5).next == largest
+    for change, message in (
+        ({"next": str(largest + 1)}, "'next' must be the number of a row, got '1000000000000000000'"),
+        ({"next": "-1"}, "'next' must be the number of a row, got '-1'"),
+        ({"next": ""}, "'next' must be the number of a row, got ''"),
+        ({"next": "\u0662"}, "'next' must be the number of a row"),  # a digit of another script
+        ({"stamp": "6"}, "must be the replay of environment step 5, got that of 6"),
+        ({"next": "1"}, "does not have the checksum"),
+        ({"more": "1"}, r"must have the entries stamp, next and checksum, got \['checksum', 'more', 'next', 'stamp'\]"),
+    ):
+        save_file(tensors, path, entries | change)
+        with pytest.raises(ValueError, match=f"replay: {message}"):
+            ReplayContent.read(path, 5)
+    for name, value in (("reward", good.tensors["reward"] + 1), ("terminated", ~good.tensors["terminated"])):
+        save_file(tensors | {name: value}, path, entries)
+        with pytest.raises(ValueError, match="does not have the checksum"):
+            ReplayContent.read(path, 5)
+    save_file(tensors, path)
+    with pytest.raises(ValueError, match="must be the replay of environment step 5, got that of None"):
+        ReplayContent.read(path, 5)

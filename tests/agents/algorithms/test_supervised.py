@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from memenvs.agents.algorithms.supervised import evaluate_model
 from memenvs.agents.experiments.config import RunConfig, with_overrides
@@ -27,17 +25,13 @@ from memenvs.agents.papers.sat.learner import SATPrediction
 from memenvs.cli import main
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
+from tests.agents.algorithms.test_distributed import run_two
 from tests.agents.small_ballet import ARGUMENTS
-from tests.processes import Python, free_port
 
 
 def run_of(folder: Path, config: RunConfig = ALLOCATED) -> RunDirectory:
     """A run, new or there."""
     return RunDirectory(folder, None if (folder / "config.json").exists() else config)
-
-
-def logged(run: RunDirectory) -> dict[str, list[tuple[int, float]]]:
-    return {name: points for name, points in run.metrics().items() if not name.startswith("time/")}
 
 
 @pytest.fixture(scope="module")
@@ -95,11 +89,6 @@ def test_metrics_and_evaluation_are_complete(whole):
         names = set(run.metrics())
         result = evaluate_predictions(run, episodes=40)
         again = evaluate_predictions(run, episodes=40, name=None)
-        right = evaluate_model(trained_model(run), 40, seed=1)["accuracy"]  # of each episode
-    assert result["agent"]["metrics"]["accuracy"] == {
-        "mean": pytest.approx(right.mean()),
-        "stderr": pytest.approx(right.std() / np.sqrt(40)),
-    }
     assert {"train/loss", "train/accuracy", "train/q_loss", "validation/accuracy_mvfo", "time/seconds"} <= names
     assert result == again == json.loads((whole / "evaluation.json").read_text())
     agent = result["agent"]["metrics"]
@@ -127,8 +116,7 @@ def test_mixed_precision_is_near_and_not_the_same():
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
-@pytest.mark.parametrize("where", ["loss", "grad_norm"])
-def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch, where):
+def test_a_gradient_that_is_not_finite_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch):
     with run_of(tmp_path) as run:
         loss = SATPrediction.loss
         batches = iter(range(100))
@@ -136,13 +124,11 @@ def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch,
         def broken(self, batch):
             value, log = loss(self, batch)
             if next(batches) == 8:
-                if where == "loss":
-                    return value * float("nan"), log
                 value.register_hook(lambda gradient: gradient * float("inf"))
             return value, log
 
         monkeypatch.setattr(SATPrediction, "loss", broken)
-        with pytest.raises(ValueError, match=f"loss and gradient must be finite, got {where} .* in step 8"):
+        with pytest.raises(ValueError, match=r"loss and gradient must be finite, got grad_norm .* in step 8"):
             train_run(run, quiet=True)
         model = trained_model(run)
         assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
@@ -162,18 +148,12 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path):
 
 
 def test_checkpoint_of_another_run_is_refused(tmp_path):
-    file = tmp_path / CHECKPOINT
-    with run_of(tmp_path, SMALL) as run:
+    with run_of(tmp_path, replace(SMALL, total_steps=1)) as run:
         train_run(run, quiet=True)
-    for name, value, message in (
-        ("policy.dim", 16, r"is of another run: policy\.dim must be 16, got 32"),
-        ("seed", 1, "is of another run: seed must be 1, got 0"),
-    ):
-        changed = with_overrides(SMALL, [(name, value)])
-        (tmp_path / "config.json").write_text(json.dumps(changed.to_json()))
-        with run_of(tmp_path) as run, pytest.raises(ValueError, match=message):
-            train_run(run, quiet=True)
-        assert file.exists()
+    (tmp_path / "config.json").write_text(json.dumps(replace(SMALL, seed=1).to_json()))
+    with run_of(tmp_path) as run, pytest.raises(ValueError, match="is of another run: seed must be 1, got 0"):
+        train_run(run, quiet=True)
+    assert (tmp_path / CHECKPOINT).exists()
 
 
 def test_wrong_settings_are_known_before_a_run():
@@ -188,7 +168,6 @@ def test_wrong_settings_are_known_before_a_run():
 
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
     model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
-    assert isinstance(model, SATPrediction)
     batch = model.sample(16, np.random.default_rng(0))
     episodes = batch.episodes.episodes
     kept = np.array(
@@ -229,28 +208,10 @@ def test_command_line(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_two_processes_learn_what_one_does(whole, tmp_path):
-    """Gradients of a shared batch and a whole run against one process; both processes have the same bits."""
-    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    started = [
-        Python(
-            *("-m", "tests.agents.algorithms.supervised_processes", str(tmp_path)),
-            environ={**os.environ, **variables, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-        )
-        for rank in range(2)
-    ]
-    assert [process.wait().returncode for process in started] == [0, 0]
-    alone = make_run_learner(ALLOCATED)
-    model = alone.model
-    assert isinstance(model, SATPrediction)
-    loss, _ = model.loss(model.sample(8, np.random.default_rng(0)))
-    loss.backward()
-    gradients = [load_file(tmp_path / f"gradient.{rank}.safetensors") for rank in range(2)]
-    for name, parameter in model.named_parameters():
-        if parameter.grad is not None:
-            assert torch.equal(gradients[0][name], gradients[1][name])
-            size = float(parameter.grad.abs().max())
-            torch.testing.assert_close(gradients[0][name], parameter.grad, rtol=1e-3, atol=1e-4 * size + 1e-7)
+    """Validation of a run; what a process learns from is in test_supervised_learner.py."""
+    done = run_two("tests.agents.algorithms.supervised_processes", tmp_path)
+    assert [process.returncode for process in done] == [0, 0]
     with RunDirectory(tmp_path / "run") as run, run_of(whole) as single:
-        for name, points in logged(single).items():
+        for name, points in single.metrics().items():
             if name.startswith("validation/"):
                 np.testing.assert_allclose(np.array(run.metrics()[name]), points, atol=0.02, err_msg=name)

@@ -45,7 +45,6 @@ STORES = ("actions", "previous_action", "episode_start", "trial_start", "rewards
 def rollout_of(model: PartialUpdatePPO) -> dict[str, torch.Tensor]:
     """Tensors that an update learns from, (N, ...) each, not copied."""
     buffer = model.rollout_buffer
-    assert isinstance(buffer.observations, dict)
     stores = {name: getattr(buffer, name) for name in STORES} | buffer.observations
     return {**stores, "last_values": model._last_values, "last_start": model._episode_start}
 
@@ -97,7 +96,7 @@ def train(folder: Path, processes: Processes, *, new: bool = True) -> str:
 def main(folder: Path) -> None:
     """Run all experiments in one launch, as imports take most of the time."""
     torch.set_num_threads(1)
-    notes: dict[str, Any] = {"imported": "accelerate" in sys.modules}
+    notes: dict[str, Any] = {}
     processes = launched_processes("cpu")
     rank = processes.rank
 

@@ -30,7 +30,7 @@ TRAIN += ["--policy.features_extractor_kwargs", "{}"]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def runs(tmp_path_factory) -> Iterator[Path]:
     """Folder with runs of two seeds, and one of another learning rate."""
     folder = tmp_path_factory.mktemp("runs")
     with registered(defaults={"trial_episodes": 3, "delay": 2}):
@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def test_an_entry_of_two_runs(runs: Path, tmp_path: Path) -> None:
+def test_an_entry_of_two_runs(runs, tmp_path):
     """Its scores are those of an evaluation that knows nothing of the board."""
     folders = [str(runs / name) for name in "10"]
     assert main(["board", "add", *folders, "--name", "gru", *ABOUT, "--board", str(tmp_path)]) == 0
@@ -57,9 +57,7 @@ def test_an_entry_of_two_runs(runs: Path, tmp_path: Path) -> None:
     assert 0.2 < entry.mean < 0.8 and entry.runs[0].scores != entry.runs[1].scores
 
 
-def test_wrong_runs_and_names_are_refused_before_anything_is_played(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_runs_and_names_are_refused_before_anything_is_played(runs, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("memenvs.agents.experiments.evaluate.evaluate_run", None)
     (tmp_path / "Cue-v0_v0" / "Taken").mkdir(parents=True)
     shutil.copytree(runs / "0", tmp_path / "copy")
@@ -77,9 +75,7 @@ def test_wrong_runs_and_names_are_refused_before_anything_is_played(
     assert [path.name for path in (tmp_path / "Cue-v0_v0").iterdir()] == ["Taken"]
 
 
-def test_a_run_that_learned_in_another_world_is_not_plain(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_learned_in_another_world_is_not_plain(runs, tmp_path, capsys):
     """Longer or shorter trials, and another split of evaluation, are no other world."""
     shutil.copytree(runs / "0", tmp_path / "run")
     config = tmp_path / "run" / "config.json"
@@ -99,17 +95,16 @@ def test_a_run_that_learned_in_another_world_is_not_plain(
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def answers(tmp_path_factory) -> Path:
     """A run that learns to answer, without places."""
     folder = tmp_path_factory.mktemp("answers") / "0"
-    assert (
-        main(["train", *ARGUMENTS, "--policy.memory", "t-fifo", "--no-evaluate", "--json", "--out", str(folder)]) == 0
-    )
+    command = ["train", *ARGUMENTS, "--policy.memory", "t-fifo", "--no-evaluate", "--json", "--out", str(folder)]
+    assert main(command) == 0
     return folder
 
 
 @pytest.mark.slow
-def test_an_entry_of_answers(answers: Path, tmp_path: Path) -> None:
+def test_an_entry_of_answers(answers, tmp_path):
     """The truth of each episode, from a single environment, is the answer where and only where the score is 1."""
     board = ["--board", str(tmp_path)]
     assert main(["board", "add", str(answers), "--name", "fifo", *ABOUT, *board]) == 0
@@ -125,9 +120,7 @@ def test_an_entry_of_answers(answers: Path, tmp_path: Path) -> None:
     assert 0.04 < entry.mean < 0.3  # one of eight, after twenty batches
 
 
-def test_wrong_entries_of_answers(
-    answers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_entries_of_answers(answers, tmp_path, capsys, monkeypatch):
     add = ["board", "add", str(answers), "--name", "x", *ABOUT, "--board", str(tmp_path / "board")]
     for id, message in (
         ("FFHQWorld-v0", "answers are no pictures, which are too large for an entry, got memenvs/FFHQWorld-v0"),

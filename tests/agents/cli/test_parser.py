@@ -1,7 +1,8 @@
-"""Arguments and exit codes of all commands; mistakes are found without torch where possible."""
+"""Arguments and exit codes of all commands, and lists of presets and memories."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import memenvs.agents
+from memenvs.agents.memory import memories
+from memenvs.agents.presets import FAMILIES, PRESETS, find_preset
 from memenvs.cli import main
 from memenvs.cli.parser import Parser
 
@@ -17,18 +20,6 @@ from memenvs.cli.parser import Parser
 def test_every_public_name_is_there() -> None:
     for name in memenvs.agents.__all__:
         assert getattr(memenvs.agents, name) is not None and name in dir(memenvs.agents)
-
-
-def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["train", "--help"])
-    assert end.value.code == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert (
-        "total_steps, which counts environment steps of all copies together where a preset learns with ppo or dqn, "
-        in text
-    )
-    assert "batches with supervised, updates with imitation" in text
 
 
 def test_arguments_are_declared_by_their_help() -> None:
@@ -124,3 +115,43 @@ def test_outputs_are_checked_before_anything_else(tmp_path: Path, capsys: pytest
                 main([*command, str(tmp_path / name)])
             error = capsys.readouterr().err
             assert f"argument {command[-1]}: cannot write '" in error and problem in error
+
+
+def names(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["presets", *arguments, "--json"]) == 0
+    return [row["name"] for row in json.loads(capsys.readouterr().out)]
+
+
+def test_presets_are_listed_by_family(capsys: pytest.CaptureFixture[str]) -> None:
+    assert names(capsys) == list(PRESETS)
+    assert main(["presets"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    families = [line for line in lines if not line.startswith(" ")]
+    assert families[:-1] == list(FAMILIES) and "`train NAME` trains it" in families[-1]
+    assert [line.split()[0] for line in lines if line.startswith(" ")] == list(PRESETS)
+
+
+def test_presets_of_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    assert names(capsys, "ballet") == [name for name in PRESETS if "ballet" in name] != []
+    assert names(capsys, "demo*") == ["demo", "demo-gap"]
+    assert names(capsys, "sat-pict??es") == ["sat-pictures"]
+    assert main(["presets", "ballet"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == names(capsys, "ballet")
+
+
+def test_one_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = find_preset("demo").to_json()
+    assert main(["presets", "demo", "--json"]) == 0  # part of another name too
+    assert json.loads(capsys.readouterr().out) == settings
+    assert main(["presets", "demo"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out[out.index("{") :]) == settings
+
+
+def test_memories_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
+    assert names(capsys, "--memories") == list(memories())
+    assert main(["presets", "--memories"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "(needs" not in lines["lstm"]
+    assert lines["smt"].endswith("(needs pose)") and lines["sat-pm"].endswith("(needs place)")
+    assert main(["presets", "demo", "--memories"]) == 2

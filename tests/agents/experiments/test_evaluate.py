@@ -95,9 +95,7 @@ def test_results_print_as_a_short_table(model: PartialUpdatePPO) -> None:
     lines = str(evaluate(GAP, model, trials=2)).splitlines()
     score = find_environment(GAP).score_key
     assert lines[0] == f"{GAP}, test set v0: 2 trials" and lines[-1] == f"hash: {replace(TEST, trials=2).hash}"
-    assert lines[1].split("  ")[-1] == "episodes 2 to 10" and len(lines) < 10
-    assert lines[2].startswith(f"{score} (score)  ") and "(score)" not in "".join(lines[3:])
-    assert len({len(line) for line in lines[1:-1]}) == 1
+    assert lines[2].startswith(f"{score} (score)  ") and "(score)" not in "".join(lines[3:]) and len(lines) < 10
     by_hand = TrialResults({"b": np.array([[1.0, 2.0, 4.0], [3.0, 6.0, 8.0]]), "a": np.ones((2, 3))}, np.arange(2), {})
     assert str(by_hand).splitlines() == [
         "2 trials",
@@ -129,11 +127,7 @@ def test_what_is_refused(model: PartialUpdatePPO) -> None:
             evaluate(env, model, **arguments)  # type: ignore[arg-type]
     for env, policy, message in (
         (model, GAP, r"env must be an id, .*, got <.*PartialUpdatePPO.*>; call evaluate\(env, policy\)"),
-        (
-            GAP,
-            "gru.zip",
-            "policy must be a model or have predict, got 'gru.zip'; load a file by the class that saved it",
-        ),
+        (GAP, "gru.zip", "policy must be a model or have predict, got 'gru.zip'; load a file by the class"),
     ):
         with pytest.raises(TypeError, match=message):
             evaluate(env, policy)  # type: ignore[arg-type]

@@ -110,9 +110,8 @@ def test_policies_without_a_memory_are_played_once() -> None:
     for policy in (RandomPolicy(env.action_space, 0), RulePolicy(Sweep(env.env.task))):
         results = TrialEvaluator(env, n_trials=2, fresh_visits=True).run(policy)
         assert results.fresh == {} and results.itinerary_scores("return") == {}
-    assert "itinerary" not in TrialEvaluator(
-        make_vec_env("memenvs/Darkroom-v0", 2, seed=3, **DARKROOM), 24, 2, fresh_visits=True
-    ).run(RandomPolicy(env.action_space, 0)).to_json()  # fmt: skip
+    plain = TrialEvaluator(make_vec_env("memenvs/Darkroom-v0", 2, seed=3, **DARKROOM), 24, 2, fresh_visits=True)
+    assert "itinerary" not in plain.run(RandomPolicy(env.action_space, 0)).to_json()
     for settings, message in (
         ({"n_steps": 24}, "n_steps must be None with an itinerary, whose trials are played whole, got 24"),
         ({"demonstrations": 1}, "demonstrations must be 0 with an itinerary, got 1"),
@@ -142,7 +141,7 @@ def test_the_command_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path
     """A run of seconds, evaluated with an itinerary, and one that was trained with it."""
     config = with_overrides(find_preset("ci-smoke"), [("eval_trials", 4)])
     folder = tmp_path / "run"
-    assert main(["train", "ci-smoke", "--out", str(folder), "--eval_trials", "4"]) == 0
+    assert main(["train", "ci-smoke", "--out", str(folder), "--eval_trials", "4", "--total_steps", "1024"]) == 0
     capsys.readouterr()
     text = call(capsys, "evaluate", str(folder), "--itinerary", "AABBA")
     assert f"agent      {config.score}: A " in text and "; B " in text and "interference" in text

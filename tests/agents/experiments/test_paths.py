@@ -16,11 +16,11 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
 from memenvs.agents.experiments.play import OraclePolicy
-from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.cli import main
 from memenvs.resets import stream_seed
+from tests.agents.experiments.test_video import make_run
 
 COVERAGE = {"split": "test", "modalities": ["pose"], "max_episode_steps": 12}
 ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
@@ -29,17 +29,19 @@ ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
 class Script:
     """Take the same actions in all environments; the state counts the steps."""
 
+    def __init__(self) -> None:
+        self.received: set[bool] = set()
+
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
+        self.received.add(deterministic)
         step = 0 if state is None else state
         return np.full(len(episode_start), ACTIONS[step % len(ACTIONS)]), step + 1
 
 
 def envs(id: str, count: int, seed: int = 5, **kwargs: Any) -> TrialVecEnv:
-    env = make_vec_env(id, count, seed=seed, **kwargs)
-    assert isinstance(env, TrialVecEnv)
-    return env
+    return make_vec_env(id, count, seed=seed, **kwargs)
 
 
 @pytest.mark.parametrize("metric", ["cells", "distance", "return"])
@@ -74,17 +76,10 @@ def test_episodes_do_not_depend_on_the_policy_and_layouts_can_be_given() -> None
 
 
 def test_actions_are_drawn_or_most_likely() -> None:
-    received: list[bool] = []
-
-    class Spy(Script):
-        def predict(self, *args: Any) -> tuple[np.ndarray, Any]:
-            received.append(args[3])
-            return super().predict(*args)
-
     for deterministic in (False, True):
-        received.clear()
-        play_paths(Spy(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
-        assert set(received) == {deterministic}
+        script = Script()
+        play_paths(script, envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
+        assert script.received == {deterministic}
 
 
 def test_an_episode_that_is_over_keeps_its_value() -> None:
@@ -106,8 +101,7 @@ def test_the_map_is_that_of_the_episode() -> None:
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = with_overrides(find_preset("ci-smoke"), [("total_steps", 128), ("n_envs", 1), ("eval_trials", 1)])
-    with RunDirectory(tmp_path / "run", config) as run:
-        train_run(run, quiet=True)
+    make_run(tmp_path / "run", config)
     assert main(["paths", str(tmp_path / "run"), "--episodes", "3", "--out", str(tmp_path / "out")]) == 0
     output = capsys.readouterr().out
     assert "agent " in output and "oracle " in output and "paths.html" in output
@@ -119,11 +113,8 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert {Path(file).name for file in result["files"]} == names
     for curve in result["policies"].values():
         assert len(curve["lengths"]) == len(curve["last"]) == 3
-        assert (
-            len(curve["mean"])
-            == len(curve["stderr"])
-            == 1 + max(max(c["lengths"]) for c in result["policies"].values())
-        )
+        longest = max(max(c["lengths"]) for c in result["policies"].values())
+        assert len(curve["mean"]) == len(curve["stderr"]) == 1 + longest
         assert curve["mean"][-1] == pytest.approx(np.mean(curve["last"]))
     page = (tmp_path / "out" / "paths.html").read_text()
     assert page.count("<img") == 1 + 9
@@ -139,10 +130,7 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
         "b": replace(config, seed=1, n_envs=1),
         "c": with_overrides(config, [("eval_kwargs.size", 5)]),
     }
-    for name, own in others.items():
-        with RunDirectory(tmp_path / name, own) as run:
-            train_run(run, quiet=True)
-    a, b, c = (str(tmp_path / name) for name in others)
+    a, b, c = (str(make_run(tmp_path / name, own)) for name, own in others.items())
     out = ["--out", str(tmp_path / "out")]
     alone = ["--episodes", "3", "--json", *out]
     results = []

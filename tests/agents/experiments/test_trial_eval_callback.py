@@ -13,49 +13,32 @@ import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnRewardThreshold
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, TrialEvalCallback, make_vec_env
 from memenvs.agents.algorithms.saving import SavableAlgorithm
 from memenvs.wrappers import TrialWrapper
-from tests.agents.learners import STEPS, N, learner, weights
+from tests.agents.learners import STEPS, N, darkroom, learner, weights
 
 EPISODES, HORIZON = 3, 5  # trials of 15 steps
 
 
-class CountTrialSteps(VecEnvWrapper):
-    """Count the steps of each trial by the environment, and those in a policy's memory."""
+def watch_memory(model: Any) -> list[list[int]]:
+    """Steps in the memory of each environment, after each further step of the policy."""
+    lengths: list[list[int]] = []
+    step = model.policy.memory.step
 
-    def __init__(self, venv: VecEnv, model: Any) -> None:
-        super().__init__(venv)
-        self.observed = np.zeros(self.num_envs, int)  # observations of the trial that the policy was shown
-        self.pairs: list[tuple[list[int], list[int]]] = []  # (counted, in the memory) after each step of the memory
-        step = model.policy.memory.step
+    def watched(x: Any, state: Any) -> Any:
+        output = step(x, state)
+        lengths.append(output[1]["length"].tolist())
+        return output
 
-        def counted(x: Any, state: Any) -> Any:
-            output = step(x, state)
-            self.pairs.append(((self.observed + 1).tolist(), output[1]["length"].tolist()))
-            return output
-
-        model.policy.memory.step = counted
-
-    def reset(self) -> Any:
-        self.observed[:] = 0
-        return self.venv.reset()
-
-    def step_wait(self) -> Any:
-        observation, rewards, dones, infos = self.venv.step_wait()
-        self.observed += 1
-        for i in np.flatnonzero(dones):
-            if self.venv.unwrapped.reset_infos[i]["trial_start"]:
-                self.observed[i] = 0
-        return observation, rewards, dones, infos
+    model.policy.memory.step = watched
+    return lengths
 
 
-def trials(n: int = 2, episodes: int = EPISODES, **kwargs: Any) -> Any:
-    return make_vec_env(
-        "memenvs/Darkroom-v0", n, seed=0, size=3, max_episode_steps=HORIZON, trial_episodes=episodes, **kwargs
-    )
+def trials(n: int = 2, episodes: int | None = EPISODES) -> Any:
+    return darkroom(n, horizon=HORIZON, episodes=episodes, seed=0)
 
 
 def wrapped(n: int = 1) -> VecEnv:
@@ -73,9 +56,9 @@ def test_evaluate_policy_starts_a_trial_where_predict_can_see_it(tmp_path: Path,
         return {key: value for key, value in state_of(self).items() if key != "episode_is_trial"}
 
     def check(model: PartialUpdatePPO, env: VecEnv, steps: int) -> None:
-        counted = CountTrialSteps(env, model)
-        evaluate_policy(model, counted, n_eval_episodes=3, warn=False)
-        assert counted.pairs == [([t], [t]) for t in list(range(1, steps + 1)) * 3]
+        lengths = watch_memory(model)
+        evaluate_policy(model, env, n_eval_episodes=3, warn=False)
+        assert lengths == [[t] for t in list(range(1, steps + 1)) * 3]
 
     for make, steps in ((wrapped, EPISODES * HORIZON), (lambda n: trials(n, 1), HORIZON)):
         model = learner("relic", env=make(N), memory_kwargs={"max_episode_steps": 64}).learn(N * STEPS)
@@ -100,7 +83,6 @@ def test_evaluate_policy_warns_where_predict_cannot_see_trials() -> None:
     observation, state = model.env.reset(), None  # type: ignore[union-attr]
     for t in range(3):  # the caller knows
         _, state = model.predict(observation, state, np.ones(N, bool), trial_start=np.full(N, t == 0))
-    assert state is not None
     assert state["length"].tolist() == [3] * N
 
 
@@ -112,15 +94,12 @@ def callback(env: Any = None, **kwargs: Any) -> TrialEvalCallback:
 def test_whole_trials_with_an_empty_memory() -> None:
     for make in (trials, wrapped):
         model = learner("relic", env=make(N), memory_kwargs={"max_episode_steps": 64})
-        inner = make(2)
-        evaluation = callback(env := CountTrialSteps(inner, model))
+        evaluation = callback(make(2))
         model._setup_learn(1, evaluation)
         model.collect_rollouts(model.env, model._init_callback(None), model.rollout_buffer, STEPS)
-        env.pairs.clear()
+        lengths = watch_memory(model)
         results = evaluation._play()
-        assert len(env.pairs) == 2 * EPISODES * HORIZON  # two waves
-        assert all(counted == in_memory for counted, in_memory in env.pairs)
-        assert {tuple(counted) for counted, _ in env.pairs} == {(t, t) for t in range(1, EPISODES * HORIZON + 1)}
+        assert lengths == [[t, t] for t in range(1, EPISODES * HORIZON + 1)] * 2  # two waves
         episodes = 1 if make is wrapped else EPISODES
         assert results.metrics["return"].shape == (3, episodes)
         assert (results.metrics["length"] == EPISODES * HORIZON / episodes).all()
@@ -185,16 +164,14 @@ def test_the_best_model_is_kept_and_scores_are_never_half_written(tmp_path: Path
 
 @pytest.mark.slow
 def test_other_callbacks_around_it() -> None:
-    model = learner("relic").learn(10**6, callback(callback_on_new_best=StopTrainingOnRewardThreshold(-1.0)))
-    assert model.num_timesteps == N * STEPS
-    model = learner("relic").learn(10**6, callback(callback_after_eval=StopTrainingOnRewardThreshold(-1.0)))
-    assert model.num_timesteps == N * STEPS
+    for point in ("callback_on_new_best", "callback_after_eval"):
+        model = learner("none").learn(10**6, callback(**{point: StopTrainingOnRewardThreshold(-1.0)}))
+        assert model.num_timesteps == N * STEPS
     replay = EpisodeDQN(
         "MemoryPolicy", trials(), capacity=2, batch_size=2, episode_steps=HORIZON, updates_per_collect=1, device="cpu"
     )
     evaluation = callback(eval_freq=HORIZON)
     replay.learn(4 * HORIZON, evaluation)
-    assert evaluation.last_results is not None
     assert evaluation.last_results.metrics["return"].shape == (3, EPISODES)
 
 
@@ -209,7 +186,6 @@ def test_refusals(tmp_path: Path) -> None:
         callback(make_vec_env("Darkroom-v0", 2, itinerary="AB"), trial_steps=9)
     endless = callback(trials(2, None), trial_steps=2 * HORIZON)  # type: ignore[arg-type]
     learner("relic").learn(N * STEPS, endless)
-    assert endless.last_results is not None
     assert endless.last_results.metrics["return"].shape == (3, 2)
     with pytest.raises(ValueError, match="trial_steps must be enough for an episode of each trial, got 2"):
         learner("relic").learn(N * STEPS, callback(trial_steps=2))
@@ -223,7 +199,6 @@ def test_refusals(tmp_path: Path) -> None:
     )
     alone = callback(cartpole, eval_freq=16)
     model.learn(16, alone)
-    assert alone.last_results is not None
     returns = alone.last_results.metrics["return"]
     assert returns.shape == (3, 1)  # without trials each episode is one
     again, other = callback(cartpole, eval_freq=16), callback(cartpole, eval_freq=16, seed=9)

@@ -1,4 +1,4 @@
-"""Videos of trained agents: the frames of a trial and what is written above them."""
+"""Videos and datasets of trained agents: what they show of what an agent saw and did."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stable_baselines3 import PPO
 from memenvs.agents import make_vec_env
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import EVALUATION_SEED, trained_policy
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.video import Screen, record_run
 from memenvs.agents.presets import find_preset
@@ -30,9 +31,7 @@ def make_run(folder: Path, config: RunConfig) -> Path:
 
 
 @pytest.mark.slow
-def test_a_trial_is_recorded_with_goal_episode_and_step(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_is_recorded_with_goal_episode_and_step(tmp_path, capsys, monkeypatch):
     """Two episodes of 16 steps; the trial goes on, the evaluation ends after 20 steps."""
     folder = make_run(tmp_path / "run", replace(find_preset("ci-smoke"), total_steps=8, eval_steps=20))
     texts: list[str] = []
@@ -62,7 +61,7 @@ def test_a_trial_is_recorded_with_goal_episode_and_step(
         assert message in capsys.readouterr().err
 
 
-def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path: Path) -> None:
+def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path):
     config = replace(
         find_preset("ci-smoke"), env="CartPole-v1", env_kwargs={}, eval_kwargs={}, eval_all_layouts=False,
         eval_steps=500, total_steps=8, policy={"memory": "none"},
@@ -74,7 +73,7 @@ def test_an_environment_without_trials_is_recorded_for_an_episode(tmp_path: Path
             record_run(run, tmp_path / "video.gif", layout=0)
 
 
-def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_was_saved_in_python_is_recorded(tmp_path, capsys):
     env = make_vec_env("memenvs/Darkroom-v0", 4, seed=0, size=3, max_episode_steps=5, trial_episodes=2)
     model, settings = tmp_path / "model.zip", ["--env_kwargs.size", "3", "--env_kwargs.max_episode_steps=5"]
     learner("gru", env=env).save(model)
@@ -102,10 +101,78 @@ def test_a_model_that_was_saved_in_python_is_recorded(tmp_path: Path, capsys: py
         assert message in capsys.readouterr().err
 
 
-def test_small_frames_are_enlarged_below_the_text() -> None:
+def test_small_frames_are_enlarged_below_the_text():
     screen = Screen()
     screen.frame = np.full((3, 200, 3), 7, np.uint8)
     screen.text = "step 0"
     image = screen.render()
     assert image.shape == (2 * 3 + BAR, 400, 3)
     assert (image[BAR:] == 7).all() and image[:BAR].max() > 200 and image[:BAR].min() == 0
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of datasets."""
+    pytest.importorskip("minari", reason="needs minari: pip install 'memenvs[minari]'")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    return tmp_path / "datasets"
+
+
+def call(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:
+    assert main(["dataset", *argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_the_agent_acts_on_what_is_recorded(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Trials of 40 steps: episodes of 16, 16 and 8 steps. The agent sees its cell, which is not recorded."""
+    config = replace(find_preset("ci-smoke"), total_steps=8, eval_steps=40)
+    config = replace(config, env_kwargs={**config.env_kwargs, "place": True})
+    folder = make_run(tmp_path / "run", config)
+    result = call(capsys, str(folder), "--episodes", "4", "--seed", "5", "--out", "dark/once-v0")
+    assert (result["episodes"], result["trials"], result["steps"]) == (6, 2, 80)
+    dataset = pytest.importorskip("minari").load_dataset("dark/once-v0")
+    assert [len(episode) for episode in dataset] == [16, 16, 8] * 2
+    assert set(dataset.observation_space) == {"position", "previous_reward"}
+    with RunDirectory(folder) as run:
+        policy = trained_policy(run, 0)
+    for index, episode in enumerate(dataset):
+        if index % 3 == 0:
+            state = None
+            policy.generator.manual_seed(int(np.random.default_rng([5, index // 3]).integers(2**62)))
+        assert set(episode.infos["seed"].tolist()) == {EVALUATION_SEED + 5}
+        assert episode.infos["trial_start"].tolist() == [index % 3 == 0] + [False] * len(episode)
+        for t, action in enumerate(episode.actions):
+            observation = {key: value[t][None] for key, value in episode.observations.items()}
+            observation["place"] = episode.infos["place"][t][None]
+            start = np.array([t == 0])
+            actions, state = policy.predict(observation, state, start, trial_start=start & (index % 3 == 0))
+            assert actions.tolist() == [action]
+    card = root / "dark/once-v0/card.json"
+    call(capsys, str(folder), "--rebuild", str(card), "--out", "dark/again-v0")
+    call(capsys, str(folder), "--episodes", "3", "--seed", "5", "--out", "dark/twice-v0")
+    call(capsys, str(folder), "--episodes", "1", "--seed", "5", "--out", "dark/twice-v0", "--append")
+    for name in ("again", "twice"):
+        text = (root / f"dark/{name}-v0/card.json").read_text()
+        assert json.loads(text.replace(f"dark/{name}-v0", "dark/once-v0")) == json.loads(card.read_text())
+    other = make_run(tmp_path / "other", replace(config, seed=1))
+    scripted = root / "scripted.json"
+    scripted.write_text(card.read_text().replace('"agent"', '"oracle"'))
+    for argv, message in (
+        ([str(other), "--rebuild", str(card)], "policy.checkpoint was"),
+        ([str(folder), "--rebuild", str(card), "--seed", "5"], "argument --seed: must not be given with --rebuild"),
+        ([str(folder), "--rebuild", str(scripted)], "use memenvs dataset --rebuild CARD"),
+        ([str(folder), "--checkpoint", "none.zip"], "none.zip"),
+    ):
+        assert main(["dataset", *argv, "--out", "dark/new-v0"]) == 2
+        assert message in capsys.readouterr().err
+    assert not (root / "dark/new-v0").exists()
+
+
+def test_runs_in_other_environments_give_no_dataset(tmp_path, root, capsys):
+    preset = find_preset("ci-smoke")
+    long = {**preset.policy, "memory_kwargs": {**preset.policy["memory_kwargs"], "max_episode_steps": 500}}
+    config = replace(preset, env="CartPole-v1", env_kwargs={}, eval_kwargs={}, policy=long, total_steps=8)
+    folder = make_run(tmp_path / "run", replace(config, score="return"))
+    assert main(["dataset", str(folder), "--out", "pole/new-v0"]) == 2
+    assert "a dataset needs an id whose BatchTask can be imported, got CartPole-v1" in capsys.readouterr().err

@@ -66,24 +66,16 @@ def test_packed_and_unpacked_graphs_are_the_same(toy_data, tmp_path):
     np.savez(tmp_path / "connectivity.npz", **packed_connectivity())
     one, other = read_scans(toy_data)["toy"], read_scans(tmp_path)["toy"]
     assert one.graph.viewpoints == other.graph.viewpoints
-    for left, right in (
-        (one.graph.position, other.graph.position),
-        (one.graph.edges, other.graph.edges),
-        (one.visible, other.visible),
-    ):
-        np.testing.assert_array_equal(left, right)
+    assert (one.graph.position == other.graph.position).all() and (one.visible == other.visible).all()
+    np.testing.assert_array_equal(one.graph.edges, other.graph.edges)
 
 
 def test_without_data(tmp_path, monkeypatch):
     monkeypatch.delenv("MEMENVS_DATA", raising=False)
     needed = r"connectivity/SCAN_connectivity.json .*connectivity.npz.*R2R_SPLIT.json.*ndh_SPLIT.json.*terms of use"
     for call, problem in (
-        (
-            lambda: find_vln_folder(None),
-            r"no data: \$MEMENVS_DATA is not set or empty, and no folder \(data_dir, --data\) is given",
-        ),
+        (lambda: R2R(1, world="mp3d"), r"no data: \$MEMENVS_DATA is not set or empty, and no folder \(data_dir, "),
         (lambda: find_vln_folder(tmp_path / "none"), "no data: there is no folder '.*none'"),
-        (lambda: R2R(1, world="mp3d"), r"no data: \$MEMENVS_DATA is not set"),
         (lambda: load_r2r(tmp_path, "train"), r"no file r2r_train.json or R2R_train.json in"),
         (lambda: load_cvdn(tmp_path, "train", "mixed", "all"), r"no file ndh_train.json in"),
         (lambda: read_scans(tmp_path), r"no connectivity.npz and no connectivity/\*_connectivity.json in"),
@@ -97,22 +89,16 @@ def test_without_data(tmp_path, monkeypatch):
 
 def test_data_dir_that_no_setting_uses(toy_data):
     for make in (R2R, CVDN):
-        with pytest.raises(
-            ValueError, match=r"data_dir must be None with world 'procedural' and tokenizer 'words'.*world='mp3d'"
-        ):
+        with pytest.raises(ValueError, match="data_dir must be None with world 'procedural' and tokenizer 'words'"):
             make(1, data_dir=str(toy_data))
 
 
 def test_a_split_that_is_not_there(tmp_path):
     toy_data = write_data(tmp_path)
     (toy_data / "ndh_train.json.gz").unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"no file ndh_val_unseen.json in .*; splits that are there: val_seen\. "
-    ):
+    with pytest.raises(FileNotFoundError, match=r"no file ndh_val_unseen.json .* splits that are there: val_seen\. "):
         load_cvdn(toy_data, "val_unseen", "mixed", "all")
-    with pytest.raises(
-        FileNotFoundError, match=r"R2R_val_unseen.json in .*; splits that are there: train, val_seen\. "
-    ):
+    with pytest.raises(FileNotFoundError, match=r"R2R_val_unseen.json .* splits that are there: train, val_seen\. "):
         load_r2r(toy_data, "val_unseen")
 
 
@@ -173,19 +159,6 @@ def test_broken_files(tmp_path, name):
             load_cvdn(folder, "train", "mixed", "all") if "ndh" in name else load_r2r(folder, "train")
 
 
-def test_files_in_another_format(tmp_path):
-    folder = write_data(tmp_path)
-    (folder / "R2R_train.json").write_text("{]")
-    with pytest.raises(ValueError, match=r"R2R_train.json: not JSON"):
-        load_r2r(folder, "train")
-    (folder / "connectivity.npz").write_bytes(b"PK\x03\x04, but no archive")
-    with pytest.raises(ValueError, match=r"connectivity\.npz: is no \.npz of whole arrays"):
-        load_r2r(folder, "val_seen")
-    (folder / "connectivity.npz").write_bytes(b"this is no archive at all")
-    with pytest.raises(ValueError, match=r"connectivity\.npz: is no \.npz of whole arrays \(File is not a zip file\)"):
-        load_r2r(folder, "val_seen")
-
-
 def test_packed_graphs_are_checked(tmp_path):
     good, path = packed_connectivity(), tmp_path / "connectivity.npz"
     idx, ptr = good["visible_idx"], good["visible_ptr"]
@@ -235,9 +208,7 @@ def test_val_train_seen_is_the_listed_part_of_train(tmp_path):
     world = load_r2r(folder, "val_train_seen")
     assert [world.episode(k).id for k in range(world.num_episodes)] == ["8_0"]
     write_json(folder / "splits.json", {"r2r_val_train_seen_path_ids": [9, 10]})
-    with pytest.raises(
-        ValueError, match=r"r2r_val_train_seen_path_ids must be a list with paths of the training split"
-    ):
+    with pytest.raises(ValueError, match="r2r_val_train_seen_path_ids must be a list with paths of the training split"):
         load_r2r(folder, "val_train_seen")
 
 
@@ -265,17 +236,12 @@ def test_real_graphs():
 
 @needs_data
 @pytest.mark.slow
-def test_real_shortest_paths():
-    for split, instructions, houses, spl in (
-        ("train", 14_039, 61, 100.0),
-        ("val_seen", 1_021, 56, 100.0),
-        ("val_unseen", 2_349, 11, 99.84),
-    ):
-        _check_shortest_paths(split, instructions, houses, spl)
-
-
-def _check_shortest_paths(split: str, instructions: int, houses: int, spl: float) -> None:
-    """Check metrics of shortest and of annotated paths; `spl` is that of the annotated ones, per cent."""
+@pytest.mark.parametrize(
+    ("split", "instructions", "houses", "spl"),
+    [("train", 14_039, 61, 100.0), ("val_seen", 1_021, 56, 100.0), ("val_unseen", 2_349, 11, 99.84)],
+)
+def test_real_shortest_paths(split, instructions, houses, spl):
+    """Metrics of shortest and of annotated paths; `spl` is that of the annotated ones, per cent."""
     world = load_r2r(find_vln_folder(None), split)
     assert (world.num_episodes, len(world.graphs)) == (instructions, houses)
     episodes = [world.episode(k) for k in range(world.num_episodes)]
@@ -309,14 +275,13 @@ def test_real_texts_in_word_pieces():
     """Published: 30 pieces on average in R2R, fewer than 1 % above 79; 53 on average in CVDN's unseen houses."""
     pieces = R2R(1, world="mp3d", split="val_unseen", tokenizer="wordpiece").tokenizer
     assert len(pieces.tokens) == 30_522 + 3
-    lengths = {}
     folder = find_vln_folder(None)
-    worlds = {"r2r": load_r2r(folder, "val_unseen"), "cvdn": load_cvdn(folder, "val_unseen", "mixed", "all")}
-    for task, world in worlds.items():
-        lengths[task] = np.array([len(pieces.pieces(world.episode(k).text)) for k in range(world.num_episodes)])
-    assert lengths["r2r"].mean() == pytest.approx(30, abs=1.5)
-    assert 0.003 < (lengths["r2r"] > 79).mean() < 0.01
-    assert lengths["cvdn"].mean() == pytest.approx(53, abs=1.5)
+    worlds = load_r2r(folder, "val_unseen"), load_cvdn(folder, "val_unseen", "mixed", "all")
+    r2r, cvdn = (
+        np.array([len(pieces.pieces(world.episode(k).text)) for k in range(world.num_episodes)]) for world in worlds
+    )
+    assert r2r.mean() == pytest.approx(30, abs=1.5) and 0.003 < (r2r > 79).mean() < 0.01
+    assert cvdn.mean() == pytest.approx(53, abs=1.5)
 
 
 @needs_data

@@ -29,10 +29,9 @@ def test_word_tokenizer():
 
 def test_texts_that_are_too_long():
     words = WordTokenizer(tuple("abcd"))
-    assert words.decode(words.encode("a b c d", 4)) == "a b c [SEP]"
-    assert words.decode(words.encode("a b c d", 4, too_long="cut_start")) == "b c d [SEP]"
-    assert words.decode(words.encode("a b c d", 2)) == "a [SEP]"
-    assert words.decode(words.encode("a b c d", 2, too_long="cut_start")) == "d [SEP]"
+    for most, cut, cut_start in ((4, "a b c [SEP]", "b c d [SEP]"), (2, "a [SEP]", "d [SEP]")):
+        assert words.decode(words.encode("a b c d", most)) == cut
+        assert words.decode(words.encode("a b c d", most, too_long="cut_start")) == cut_start
     assert words.decode(words.encode("a b c d", 5, too_long="error")) == "a b c d [SEP]"
     with pytest.raises(ValueError, match="the text has 5 tokens with the separator, max_tokens is 4: 'a b c d'"):
         words.encode("a b c d", 4, too_long="error")

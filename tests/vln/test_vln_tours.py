@@ -24,7 +24,7 @@ from memenvs.vln.tours import FILE, draw_tour
 from memenvs.vln.worlds.base import VLNEpisode
 from memenvs.vln.worlds.mp3d import load_r2r
 from memenvs.vln.worlds.procedural.world import load_routes
-from tests.vln.test_vln_environments import STOP, follow
+from tests.vln.test_vln_environments import STOP, candidates, follow
 from tests.vln.test_vln_files import needs_data
 from tests.vln.test_vln_results import entries
 from tests.vln.toys import R2R as TOY_EPISODES
@@ -74,6 +74,13 @@ def test_a_tour_by_hand(make):
     assert follow(env, "b.") == [pytest.approx(1.0 + 1.0 - math.exp(-2.0 / 6.0)), 4.0]
     assert not info["trial_start"]
     assert env.reset()[1]["trial_start"]  # the tour is over
+
+
+def test_fifteen_decisions_end_an_episode(make):
+    env = make()
+    env.reset(options={"layout": 0})
+    flags = [env.step(candidates(env)[name])[2:4] for name in "bababababababab"]
+    assert flags == [(False, False)] * 14 + [(True, False)]
 
 
 def test_a_led_robot_is_drawn_where_it_is(make):

@@ -181,9 +181,8 @@ def test_wrong_files_are_refused(tmp_path, capsys):
         assert main(["score", "emv", str(path)]) == 2, message
         assert message in capsys.readouterr().err
     path.write_text("[]")
-    assert main(["score", "emv", str(path)]) == 2
-    assert main(["score", "emv", str(tmp_path / "none.json")]) == 2
-    assert main(["score", "emv", str(path), "--split", "test"]) == 2
+    for arguments in ([str(path)], [str(tmp_path / "none.json")], [str(path), "--split", "test"]):
+        assert main(["score", "emv", *arguments]) == 2
     assert "--split: must not be given with emv" in capsys.readouterr().err
     with pytest.raises(ValueError, match="unknown split 'all'"):
         QuestionSet(split="all")

@@ -22,11 +22,7 @@ def darkroom(n: int, seed: int) -> Any:
 
 def in_context(memory: str, memory_kwargs: dict[str, Any], total: int, **settings: Any) -> np.ndarray:
     """Mean return in each episode of a trial, after training; 512 trials."""
-    policy = {
-        "memory": memory,
-        "memory_kwargs": memory_kwargs,
-        "features_extractor_kwargs": {"scaled": ["position"]},
-    }
+    policy = {"memory": memory, "memory_kwargs": memory_kwargs, "features_extractor_kwargs": {"scaled": ["position"]}}
     model = PartialUpdatePPO(
         "MemoryPolicy",
         darkroom(64, 0),

@@ -47,17 +47,8 @@ def mean_return(memory: str, **memory_kwargs: Any) -> float:
 
 @pytest.mark.parametrize(
     ("memory", "settings"),
-    [
+    [  # Q values of other memories are those of acting by tests/agents/algorithms/test_episode_dqn.py
         ("lstm", {"hidden_dim": 32}),
-        # Q values of these are those of acting by tests/agents/algorithms/test_episode_dqn.py
-        pytest.param("frmqn", {"dim": 16}, marks=pytest.mark.nightly),
-        pytest.param("smt", {"dim": 16, "heads": 2, "capacity": 8, "poses": False}, marks=pytest.mark.nightly),
-        pytest.param("sm-pooling", {"dim": 16, "capacity": 8, "poses": False}, marks=pytest.mark.nightly),
-        pytest.param(  # the slowest; compared with smt in tests/agents/memory/test_scene_memory.py
-            "smt-factorized",
-            {"dim": 16, "heads": 2, "capacity": 8, "n_centres": 4, "poses": False},
-            marks=pytest.mark.nightly,
-        ),
         ("relic", {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 32, "depth_dropout": 0.0, "max_episode_steps": 9}),
     ],
 )

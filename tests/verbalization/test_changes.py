@@ -73,23 +73,23 @@ def test_drawn_questions_are_about_what_was_overwritten():
                 qa = dialogs.question(number, k).qa
                 question, (episode,) = qa.question, qa.episodes
                 if question.family == "location.object":
-                    puts = [
+                    put = ("putdown", question.object, "success")
+                    values = [
                         (n, action.location)
                         for n, one in enumerate(history.episodes)
                         for action in one.actions
-                        if (action.verb, action.object, action.status) == ("putdown", question.object, "success")
+                        if (action.verb, action.object, action.status) == put
                     ]
-                    values, newest = {place for n, place in puts if n == episode}, puts[-1]
-                    assert newest[1] not in values or len(values) > 1
                 else:
-                    moved: dict[int, set[str]] = {}
-                    for n, one in enumerate(history.episodes):
-                        for goal, is_reached in zip(one.goals, one.outcomes, strict=True):
-                            if is_reached and goal.place == question.location:
-                                moved.setdefault(n, set()).add(goal.object)
-                    newest = max(moved.items())
-                    assert moved[episode] != newest[1]
-                assert qa.last_change == len(history) - newest[0]
+                    values = [
+                        (n, goal.object)
+                        for n, one in enumerate(history.episodes)
+                        for goal, is_reached in zip(one.goals, one.outcomes, strict=True)
+                        if is_reached and goal.place == question.location
+                    ]
+                newest = values[-1][0]
+                then, now = ({value for n, value in values if n == at} for at in (episode, newest))
+                assert then != now and qa.last_change == len(history) - newest
                 assert qa.recency == recency
                 seen.add((recency, question.family))
     assert len(seen) == 6

@@ -1,7 +1,6 @@
 """The household: plans, failures, durations, key frames and signals."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from memenvs.verbalization.symbols import (
     PLACE_LOCATIONS,
     SYMBOL_IDS,
     SYMBOLS,
-    Dictionary,
     Goal,
 )
 
@@ -158,10 +156,7 @@ def test_debiased_household_has_other_durations_places_and_scenes():
 
 
 def test_goals_of_a_fifth_of_the_pairs_are_held_out():
-    for pairs, expected in (("seen", False), ("unseen", True)):
-        config = household("debiased", pairs=pairs)
-        goals = [goal for each in executions(config, 200) for goal in each.goals if goal.predicate == "objectAt"]
-        assert goals and {is_held_out(goal.object, goal.place) for goal in goals} == {expected}
+    """Which ones a split has: test_splits_and_scales of test_histories.py."""
     held_out = [[is_held_out(each, place) for place in PLACE_LOCATIONS] for each in OBJECTS]
     assert all(1 <= sum(row) <= 2 for row in held_out)
 
@@ -286,31 +281,21 @@ def test_a_house_follows_from_seed_and_number_alone():
         assert other.episodes[0].goals != short.episodes[0].goals
 
 
-def test_dictionary_is_closed():
-    numbers = Dictionary.of([SYMBOL_IDS["move"], SYMBOL_IDS["oil"]])
-    assert numbers.symbols == ("<pad>", "<unk>", "move", "oil")
-    table = numbers.table()
-    assert table[SYMBOL_IDS["oil"]] == 3 and table[SYMBOL_IDS["corn"]] == 1 and table[0] == 0
-    assert Goal("objectAt", "oil", "sink").symbol in SYMBOL_IDS and len(Dictionary()) == len(SYMBOLS) == 200
-
-
 def test_bad_settings_name_the_setting():
-    for changes, message in (
-        ({"objects": ("cup",)}, "objects: unknown 'cup'"),
-        ({"locations": ("roomcenter", "sink")}, "locations must have 'roomcenter'"),
-        ({"goal_mixture": (("juggle", 1.0),)}, "goal_mixture must be weights"),
-        ({"scene_objects": (1, 2)}, "the second at least 3"),
-        ({"failure": (0.1, 0.1)}, "failure must be three probabilities"),
-        ({"incomplete": 1.5}, "incomplete must be a probability"),
-        ({"place_weights": (1.0,)}, "place_weights must be 7 numbers"),
-        ({"window_seconds": 0}, "window_seconds must be an integer"),
+    for changes, error, message in (
+        ({"objects": ("cup",)}, ValueError, "objects: unknown 'cup'"),
+        ({"locations": ("roomcenter", "sink")}, ValueError, "locations must have 'roomcenter'"),
+        ({"goal_mixture": (("juggle", 1.0),)}, ValueError, "goal_mixture must be weights"),
+        ({"scene_objects": (1, 2)}, ValueError, "the second at least 3"),
+        ({"failure": (0.1, 0.1)}, ValueError, "failure must be three probabilities"),
+        ({"incomplete": 1.5}, ValueError, "incomplete must be a probability"),
+        ({"place_weights": (1.0,)}, ValueError, "place_weights must be 7 numbers"),
+        ({"window_seconds": 0}, ValueError, "window_seconds must be an integer"),
+        ({"preset": "biased"}, ValueError, "unknown preset 'biased'"),
+        ({"object": ()}, TypeError, "unexpected keyword argument 'object'.*did you mean 'objects'"),
     ):
-        with pytest.raises(ValueError, match=re.escape(message)):
+        with pytest.raises(error, match=message):
             household(**changes)
-    with pytest.raises(ValueError, match="unknown preset 'biased'"):
-        household("biased")
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'object'.*did you mean 'objects'"):
-        household(object=())
     with pytest.raises(ValueError, match="count must be a multiple of 10"):
         generate_pool(household("debiased"), 15, (0,))
     assert hash(household(objects=list(OBJECTS), goal_mixture=[["grasp", 1.0]]))

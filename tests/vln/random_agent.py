@@ -16,12 +16,9 @@ MAX_ACTIONS = 30
 
 
 def nodes_ahead(graphs: Graphs) -> np.ndarray:
-    """Neighbour straight ahead of each node for each heading.
+    """Of the neighbours within 40 degrees of each heading the one nearest to the centre of the level view.
 
-    Among the neighbours within 40 degrees of the heading, the one nearest to the centre of the level view.
-
-    Returns:
-        int64, (V, 12); global node numbers, -1 where no neighbour is visible.
+    Global node numbers, int64, (V, 12); -1 where no neighbour is visible.
     """
     candidates = graphs.candidates
     offset = wrap_angle(candidates.heading[:, None] - np.arange(COLUMNS)[:, None] * VIEW_STEP)  # (V, 12, K)
@@ -32,14 +29,7 @@ def nodes_ahead(graphs: Graphs) -> np.ndarray:
 
 
 def random_path(ahead: list[list[int]], node: int, column: int, turns: int) -> list[int]:
-    """Nodes of the agent's path, from the start on.
-
-    Args:
-        ahead: From `nodes_ahead`.
-        node: The start.
-        column: Heading at the start in steps of 30 degrees.
-        turns: Number of right turns before the first move, 0 to 11.
-    """
+    """Nodes of the agent's path from a node and a column on, after 0 to 11 right turns."""
     path, column = [node], (column + turns) % COLUMNS
     for _ in range(MAX_ACTIONS - turns):
         onward = ahead[path[-1]][column]
@@ -53,11 +43,7 @@ def random_path(ahead: list[list[int]], node: int, column: int, turns: int) -> l
 
 
 def exact_expectation(world: GraphWorld, metric: str) -> tuple[float, float]:
-    """Expected score of the random agent over its first heading, each episode counted once.
-
-    Returns:
-        The mean, which is exact, and the standard deviation of the mean of one pass over the world.
-    """
+    """Exact mean score of the random agent over its first heading, and the standard deviation of one pass."""
     graphs = Graphs(world.graphs)
     ahead = nodes_ahead(graphs).tolist()
     episodes, paths = [], []

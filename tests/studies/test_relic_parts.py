@@ -47,15 +47,6 @@ def row(method: str, seed: int | None, last: float) -> dict:
     return {"task": "darkroom-gap", "method": method, "seed": seed, "evaluations": evaluations}
 
 
-def test_the_table_has_episode_10_and_episode_1(study):
-    rows = Rows([*(row("k5", seed, 10.0 + seed) for seed in range(3)), row("oracle", None, 22.8)])
-    (table,) = study.tables(rows)
-    assert table.lines == [
-        ["k5", "960", "11.0 +- 2.5", "-", "11.0 +- 2.5", "1.0 +- 0.0"],
-        ["oracle", "-", "-", "-", "22.8", "1.0"],
-    ]
-
-
 def test_the_figure_waits_for_every_method(study, module):
     draw = study.figures["relic_parts"]
     rows = [row(method, seed, 10.0) for method in study.configs[module.TASK] for seed in range(3)]

@@ -77,16 +77,14 @@ def test_info_has_dancers_and_rooms():
 
 
 def test_spaces():
-    for name, settings in (("Next", {}), ("MVFO", {"rooms": 4}), ("ShortStay", {}), ("MultiTask", {})):
-        others: dict = {"phase": Discrete(2), "move": Discrete(5)}
-        if name == "MultiTask":
-            others["task"] = Box(0, 1, (4,), np.float32)
+    image, symbol = Box(0, 255, (45, 45, 3), np.uint8), Discrete(2566)
+    for name, settings, more in (("MVFO", {"rooms": 4}, {}), ("MultiTask", {}, {"task": Box(0, 1, (4,), np.float32)})):
+        others = {"phase": Discrete(2), "move": Discrete(5), **more}
         task = make(name, **settings).unwrapped.task
-        image = Box(0, 255, (45, 45, 3), np.uint8)
         assert task.observation_space == Dict({"rgb": image, "query": image, **others})
         assert (task.action_space, task.num_layouts) == (Discrete(8), 1)
         symbols = make(name, obs="symbols", **settings).unwrapped
-        assert symbols.observation_space == Dict({"frame": Discrete(2566), "query": Discrete(2566), **others})
+        assert symbols.observation_space == Dict({"frame": symbol, "query": symbol, **others})
         assert symbols.num_places == make_ballet(name, **settings).rooms
 
 

@@ -37,12 +37,6 @@ def test_the_learning_rate_is_that_of_the_matrix(module):
         assert (changes["policy.memory"], changes.get("policy.memory_kwargs", {})) == (name, settings)
 
 
-def test_trials_of_the_darkroom_are_whole_rollouts(study, module):
-    config = study.configs["darkroom-itinerary"]["relic"]
-    assert config.learner.n_steps == len(module.ITINERARY) * config.env_kwargs["max_episode_steps"]
-    assert config.total_steps % (config.n_envs * config.env_kwargs["max_episode_steps"]) == 0
-
-
 @pytest.mark.parametrize("task", ["darkroom-itinerary", "homes-fixed"])
 def test_evaluations_are_in_new_places(study, module, monkeypatch, task):
     monkeypatch.setattr(module, "play_trials", lambda played, *metrics, **changes: changes)

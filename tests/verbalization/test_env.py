@@ -285,20 +285,15 @@ def test_batches_are_drawn_in_equal_shares_of_the_lengths():
 
 
 def test_an_episode_of_an_environment_is_the_one_that_it_shows():
+    """Of a batch: `test_rollout_reassembles_the_supervised_batch` compares its arrays with the observations."""
     row = find_environment("EpisodicQA-Tiny-v0")
     settings = {**row.defaults, "scale": "smoke"}
-    env, task = TrialVectorEnv(row.task, 1, **settings), make_query_task(row.id, {"scale": "smoke"})
-    for seed in range(4):
-        observation, _ = env.reset(seed=seed)
-        batch = task.episodes_of(env.task)
-        frames, mask = batch.frames()
-        seen = []
-        while observation["phase"][0] == STREAM:
-            seen.append(observation["frame_sub"][0][observation["frame_mask"][0] > 0])
-            observation = env.step(np.array([0]))[0]
-        ((encoded,),) = batch.encoded()
-        np.testing.assert_array_equal(encoded.query, observation["query"][0])
-        assert mask.all() and np.array_equal(frames["sub"][0], np.concatenate(seen))
+    env, task = TrialVectorEnv(row.task, 4, **settings), make_query_task(row.id, {"scale": "smoke"})
+    env.reset(seed=0)
+    batch = task.episodes_of(env.task)
+    shown = [(each.query.tolist(), each.qa) for (each,) in env.task.state.questions]
+    assert [(each.query.tolist(), each.qa) for (each,) in batch.encoded()] == shown
+    assert batch.histories.tolist() == env.task.state.history.tolist()
     several = TrialVectorEnv(row.task, 1, **settings, questions_per_history=2)
     with pytest.raises(NotImplementedError, match="questions_per_history must be 1, got 2"):
         task.episodes_of(several.task)

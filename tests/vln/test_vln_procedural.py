@@ -13,9 +13,8 @@ from memenvs.vln.graph import VIEW_STEP, Graphs
 from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
 from memenvs.vln.worlds.procedural.errands import load_errands
-from memenvs.vln.worlds.procedural.houses import Landmark, make_house
+from memenvs.vln.worlds.procedural.houses import make_house
 from memenvs.vln.worlds.procedural.texts import (
-    AHEAD,
     BACK,
     LEFT,
     RIGHT,
@@ -23,43 +22,22 @@ from memenvs.vln.worlds.procedural.texts import (
     arrival_column,
     compile_clauses,
     follow,
+    read_clauses,
     write_instruction,
 )
 from memenvs.vln.worlds.procedural.world import HOUSES, Routes, load_routes
 from tests.vln.toys import shortest_path
 
-_TURN_WORDS = {
-    AHEAD: r"go straight|walk forward|head straight ahead|proceed ahead|move forward|advance|keep walking|stride on",
-    RIGHT: r"turn right|go right|take a right|make a right turn|head to your right|bear right|veer right|swing right",
-    BACK: r"turn around|go back|turn back|head back|double back|retrace your steps|return|reverse direction",
-    LEFT: r"turn left|go left|take a left|make a left turn|head to your left|bear left|veer left|swing left",
-}
-_ANY_TURN = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _TURN_WORDS.items()))
-_LANDMARK = re.compile(
-    r"the (?:door|opening) between (?P<a>.+?) and (?P<b>.+?)(?=$| and | to )"
-    r"|the doorway (?:from (?P<c>.+?) to (?P<d>.+?)|that joins (?P<e>.+?) and (?P<f>.+?))(?=$| and )"
-    r"|the (?:entrance that connects (?P<g>.+?) and (?P<h>.+?)|passage from (?P<i>.+?) to (?P<j>.+?))(?=$| and )"
-    r"|the (?P<colour>\w+) (?P<item>\w+) (?:in|inside) the (?P<room>.+?)(?=$| and )"
-    r"|the (?P<room2>.+?) (?:with|by|near|beside) the (?P<colour2>\w+) (?P<item2>\w+)"
-)
 
-
-def parse(text: str) -> list[SubInstruction]:
-    """Clauses of an English text."""
-    clauses = []
-    for part in re.split(r"[.,] ?", text.lower()):
-        turn = _ANY_TURN.search(part)
-        if turn is None:
-            continue
-        landmarks = []
-        for match in _LANDMARK.finditer(part, turn.end()):
-            rooms = [match[name] for name in "abcdefghij" if match[name]]
-            colour = match["colour"] or match["colour2"]
-            item = match["item"] or match["item2"]
-            room = match["room"] or match["room2"]
-            landmarks.append(Landmark(tuple(sorted(rooms))) if rooms else Landmark((room,), (colour, item)))
-        assert 1 <= len(landmarks) <= 2, part
-        clauses.append(SubInstruction(str(turn.lastgroup), landmarks[0], landmarks[-1]))
+def read(text: str) -> tuple[SubInstruction, ...]:
+    """Clauses of an English text, with turns that its words say too."""
+    clauses = read_clauses(split_words(text))
+    turns = [clause.turn for clause in clauses]
+    words = {LEFT: "left", RIGHT: "right(?! there)", BACK: "around|back|retrace|return|reverse"}
+    for turn, pattern in words.items():
+        assert len(re.findall(rf"\b({pattern})\b", text.lower())) == turns.count(turn), text
+    for clause in clauses:
+        assert all(name in text.lower() for name in (*clause.last.rooms, *(clause.last.item or ()))), text
     return clauses
 
 
@@ -68,8 +46,8 @@ def test_a_follower_that_counts_clauses_reaches_the_goal():
         world = load_routes("val_unseen", legs)
         for number in range(0, world.num_episodes, 19):
             episode = world.episode(number)
-            clauses = parse(episode.text)
-            assert clauses == list(world.clauses(number)), episode.text
+            clauses = read(episode.text)
+            assert clauses == world.clauses(number), episode.text
             path = follow(world.houses[episode.house], episode.path[0], round(episode.heading / VIEW_STEP), clauses)
             assert tuple(path) == episode.path, episode.id
 
@@ -210,7 +188,7 @@ def test_dialogues_are_like_those_of_cvdn():
         assert dialogue.target in {item.name for item in house.items if item.room == room}
         assert len(dialogue.turns) % 2 == 0
         if dialogue.turns:
-            clauses = parse(dialogue.turns[-1][1])
+            clauses = read(dialogue.turns[-1][1])
             assert tuple(follow(house, start, round(dialogue.heading / VIEW_STEP), clauses)) == dialogue.planner_path
     assert 17 < np.mean(distances) < 20
     texts = " ".join(dialogue.text("all") for dialogue in dialogues)
@@ -257,7 +235,7 @@ def test_an_errand_is_followed_answer_by_answer():
             assert re.sub(r"(\[ORA\]|\[NAV\]).*?(?= \[|$)", r"\1", episode.text).split()[:2] == ["[NAV]", "[ORA]"]
             path, column = [episode.path[0]], round(episode.heading / VIEW_STEP)
             for answer, end in zip(answers, episode.leg_ends, strict=True):
-                leg = follow(house, path[-1], column, parse(answer))
+                leg = follow(house, path[-1], column, read(answer))
                 assert leg[-1] == end
                 column = arrival_column(house, leg, column)
                 path += leg[1:]

@@ -11,8 +11,6 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets.pretrained import unpack_pretrained
 from memenvs.agents.study import ROWS, Played, find_studies, load_study, read_rows, settings_hash
 
-FILE = find_studies()["changing_worlds"]
-
 
 def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
     for name in ("darkroom", "homes"):
@@ -27,9 +25,9 @@ def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
 
 
 def test_the_learning_rate_is_that_of_the_matrix(module):
-    file = find_studies()["matrix"]
-    matrix = sys.modules[load_study(file).tables.__module__]
-    rates = read_rows(file.with_name("rates.jsonl"))
+    other = find_studies()["matrix"]
+    matrix = sys.modules[load_study(other).tables.__module__]
+    rates = read_rows(other.with_name("rates.jsonl"))
     chosen = {memory: float(matrix.best_rate(rates, "darkroom-gap", memory)) for memory in module.MEMORIES}
     assert chosen == dict.fromkeys(module.MEMORIES, module.LEARNING_RATE)
     for memory, (name, settings) in module.MEMORIES.items():
@@ -48,9 +46,9 @@ def test_evaluations_are_in_new_places(study, module, monkeypatch, task):
 
 
 @pytest.mark.nightly
-def test_the_shipped_agent_pays_for_a_change_what_its_row_says(study, module, tmp_path):
+def test_the_shipped_agent_pays_for_a_change_what_its_row_says(study, module, file, tmp_path):
     """To the last bit; the README rounds the mean of its three seeds to 10 points."""
-    row = read_rows(FILE.with_name(ROWS)).of("homes-fixed", "relic")[0]
+    row = read_rows(file.with_name(ROWS)).of("homes-fixed", "relic")[0]
     with RunDirectory(unpack_pretrained("extobjnav-small", tmp_path / "run")) as run:
         assert settings_hash(run.config) == row["settings"]
         results = study.evaluations["itinerary"](Played("homes-fixed", "relic", run.config, run))

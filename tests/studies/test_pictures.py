@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies
+from memenvs.agents.study import Rows, Study
 from memenvs.retention import STRATEGIES
-
-FILE = find_studies()["pictures"]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ import numpy as np
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.study import Rows, changed, find_studies
-
-FILE = find_studies()["relic_parts"]
+from memenvs.agents.study import Rows, changed
 
 
 def test_methods_change_the_part_in_their_name(study, module):

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies, read_rows
+from memenvs.agents.study import Rows, Study, read_rows
 
-FILE = find_studies()["room_ballet"]
 STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
 
 
@@ -38,12 +37,12 @@ def row(task: str, method: str, accuracy: float, ideal: float = 1.0, seed: int =
     ],
 )
 def test_a_short_run_has_the_evaluations_of_its_rows(
-    study: Study, tmp_path: Path, task: str, method: str, more: set[str]
+    study: Study, file: Path, tmp_path: Path, task: str, method: str, more: set[str]
 ) -> None:
     measured = study.measure((task, method, 0), tmp_path, smoke=True)
     evaluations = {"evaluation", "curve", *more}
     assert set(measured["evaluations"]) == evaluations
-    kept = read_rows(FILE.with_name("rows.jsonl")).of(task, method)[0]
+    kept = read_rows(file.with_name("rows.jsonl")).of(task, method)[0]
     assert set(kept["evaluations"]) == evaluations
     for name in evaluations - {"curve", "attention"}:
         for policy, result in kept["evaluations"][name].items():

@@ -11,11 +11,9 @@ import pytest
 
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.memory import Memory, make_memory
-from memenvs.agents.study import Played, find_studies
+from memenvs.agents.study import Played
 from memenvs.agents.work import run_study
 from memenvs.cli import main
-
-FILE = find_studies()["scene_memory"]
 
 
 def test_methods_differ_in_their_memory_alone(study):
@@ -70,7 +68,7 @@ def test_a_home_has_the_mean_of_its_episodes(study, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_first_stage_without_a_row_is_trained_where_it_is_needed_alone(study, tmp_path, capsys):
+def test_a_first_stage_without_a_row_is_trained_where_it_is_needed_alone(study, file, tmp_path, capsys):
     command = ["study", "scene_memory", "--smoke", "--out", str(tmp_path), "--tasks", "coverage", "--methods"]
     assert main([*command, "smt-no-pose", "encoder-no-pose"]) == 0
     done = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("done: ")]
@@ -79,4 +77,4 @@ def test_a_first_stage_without_a_row_is_trained_where_it_is_needed_alone(study, 
     assert row["method"] == "smt-no-pose" and row["evaluations"].keys() == {"homes"}
     cells = study.cells(("coverage",), ("smt-no-pose", "encoder-no-pose"), (0,))
     out = tmp_path / "smoke"
-    assert list(run_study(FILE, cells, out, out / "rows.jsonl", smoke=True)) == []
+    assert list(run_study(file, cells, out, out / "rows.jsonl", smoke=True)) == []

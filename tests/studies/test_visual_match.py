@@ -8,10 +8,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies
+from memenvs.agents.study import Rows, Study
 from memenvs.retention import eviction_times
-
-FILE = find_studies()["visual_match"]
 
 
 @pytest.mark.slow

@@ -19,14 +19,9 @@ def second(*date: int) -> int:
 
 
 def make_episode(goals, outcomes, steps, seen=(), start="roomcenter") -> Episode:
-    """Make an episode.
+    """Make an episode from goals (predicate, object, place), whether each was reached, and actions of the left hand.
 
-    Args:
-        goals: ("objectAt" or "grasped", object, place).
-        outcomes: Whether each was reached.
-        steps: (verb, location, object or None, start, end, success); the left hand does everything.
-        seen: (second, object) of sightings.
-        start: Location of the robot.
+    An action is (verb, location, object or None, start, end, success), a sighting in `seen` (second, object).
     """
     actions, place = [], start
     for verb, location, symbol, begin, end, success in steps:
@@ -40,16 +35,9 @@ def make_episode(goals, outcomes, steps, seen=(), start="roomcenter") -> Episode
     none = np.zeros((count, 0), np.int16)
     frames = Frames(times, none, none, none, objects, none, none)
     end = max(action.end for action in actions)
-    ok = all(action.status == "success" for action in actions)
-    return Episode(
-        tuple(Goal(*goal) for goal in goals),
-        tuple(outcomes),
-        StartState(start, {}),
-        tuple(actions),
-        "success" if ok else "failure",
-        end,
-        frames,
-    )
+    status = "success" if all(action.status == "success" for action in actions) else "failure"
+    wanted = tuple(Goal(*goal) for goal in goals)
+    return Episode(wanted, tuple(outcomes), StartState(start, {}), tuple(actions), status, end, frames)
 
 
 def three_episodes() -> History:

@@ -112,12 +112,11 @@ def test_key_frames_are_read_as_what_happened() -> None:
 
 def hand_made(task: EpisodicQA, question: Question, spelled: list[str], step: int) -> Observation:
     """Observation of one environment at a step: 3 steps of 4 key frames, then a question."""
-    rows = key_frame_rows(task.dialogs.data.dictionary.symbols)[4 * step : 4 * step + 4] if step < 3 else None
-    observation = {
-        key: np.zeros((1, *(space.shape or ())), space.dtype) for key, space in task.observation_space.spaces.items()
-    }
+    spaces = task.observation_space.spaces
+    observation = {key: np.zeros((1, *space.shape), space.dtype) for key, space in spaces.items()}
     observation[PREVIOUS_ACTION] = np.zeros(1, np.int64)
-    if rows is not None:
+    if step < 3:
+        rows = key_frame_rows(task.dialogs.data.dictionary.symbols)[4 * step : 4 * step + 4]
         observation["frame_mask"][:] = 1
         for part, columns in COLUMNS.items():
             observation[f"frame_{part}"][0] = rows[:, columns].reshape(observation[f"frame_{part}"][0].shape)
@@ -140,8 +139,7 @@ def spell(rule: Rule, task: EpisodicQA, question: Question) -> tuple[tuple[str, 
     """Names of a rule's answering actions about the two episodes, and its `steps_back`."""
     rule.forget(np.ones(1, bool))
     rule.begin_episode(np.ones(1, bool))
-    spelled: list[str] = []
-    back: list[int] = []
+    spelled, back = [], []
     for step in range(20):
         observation = hand_made(task, question, spelled, step)
         rule.see(observation)

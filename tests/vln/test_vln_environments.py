@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers)
 from memenvs.core import TrialVectorEnv
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
@@ -17,17 +16,6 @@ from memenvs.vln.viewer import draw_text
 from tests.vln.toys import connectivity, reference_metrics, write_data, write_json
 
 STOP = 16
-
-
-@pytest.fixture
-def make(toy_data):
-    def _make(task: str = "R2R", **kwargs: object) -> gym.Env:
-        return gym.make(
-            f"memenvs/VLN-{task}-v0",
-            **{"world": "mp3d", "features": "none", "split": "train", "data_dir": str(toy_data), **kwargs},
-        )
-
-    return _make
 
 
 def candidates(env: gym.Env | TrialVectorEnv, i: int = 0) -> dict[str, int]:

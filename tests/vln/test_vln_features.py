@@ -9,11 +9,9 @@ import math
 import sys
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers)
 from memenvs.vln.features.file_features import FileFeatures, convert_features
 from memenvs.vln.features.synthetic import SyntheticFeatures, compute_view_features
 from memenvs.vln.graph import Graph, Graphs
@@ -114,39 +112,18 @@ def test_wrong_shapes(tmp_path, views, graphs, name):
 
 def test_broken_files(tmp_path, views, graphs):
     good = write_tsv(tmp_path / "good.tsv", views).read_text()
-    cases = {
-        "a.tsv": ("toy\ta\t640\n", "line 1 has 3 columns, not 6"),
-        "b.tsv": (good.replace("60\t", "60\t?", 1), "b.tsv: line 1, toy_a: features are not base64: "),
-        "c.tsv": (good + good.splitlines()[1], "toy_b is there twice"),
-        "d.tsv": ("", "5 of 5 viewpoints are missing, the first is toy_a; the file has no viewpoint of this world"),
-        "e.hdf5": ("no hdf5", "e.hdf5: "),
-    }
-    for name, (text, message) in cases.items():
+    for name, text, message in (
+        ("a.tsv", "toy\ta\t640\n", "line 1 has 3 columns, not 6"),
+        ("b.tsv", good.replace("60\t", "60\t?", 1), "b.tsv: line 1, toy_a: features are not base64: "),
+        ("c.tsv", good + good.splitlines()[1], "toy_b is there twice"),
+        ("d.tsv", "", "5 of 5 viewpoints are missing, the first is toy_a; the file has no viewpoint of this world"),
+        ("e.hdf5", "no hdf5", "e.hdf5: "),
+    ):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=message):
             FileFeatures(tmp_path / name, graphs, None)
     with pytest.raises(FileNotFoundError, match=r"no file '.*none.tsv' with features"):
         FileFeatures(tmp_path / "none.tsv", graphs, None)
-    for views_shape, names, message in (
-        ((5, 35, 2), 5, r"viewpoints must have 36 views of .*, got the shape \(35, 2\)"),
-        ((5, 36, 2), 4, "one row for each entry of h.npy.json"),
-    ):
-        np.save(tmp_path / "h.npy", np.zeros(views_shape, np.float16))
-        (tmp_path / "h.npy.json").write_text(json.dumps([f"toy_{key}" for key in "abcde"[:names]]))
-        with pytest.raises(ValueError, match=message):
-            FileFeatures(tmp_path / "h.npy", graphs, None)
-    np.save(tmp_path / "h.npy", np.zeros((5, 36, 2), np.float16))
-    for listed, message in (
-        (["toy_a", "toy_b", "toy_c", "toy_d", ["toy_e"]], "h.npy.json: must be a list of viewpoints as text, got "),
-        (["toy_a", "toy_b", "toy_c", "toy_d", "toy_b"], "h.npy.json: toy_b is there twice, at 1 and 4"),
-        ({"toy_a": 0}, "h.npy.json: must be a list of viewpoints"),
-    ):
-        (tmp_path / "h.npy.json").write_text(json.dumps(listed))
-        with pytest.raises(ValueError, match=message):
-            FileFeatures(tmp_path / "h.npy", graphs, None)
-    (tmp_path / "h.npy.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"no file '.*h.npy.json' with the viewpoints of h.npy; convert_"):
-        FileFeatures(tmp_path / "h.npy", graphs, None)
     for source, target, error, message in (
         ("good.tsv", "x.npz", ValueError, "target must end with .npy"),
         ("none.tsv", "x.npy", FileNotFoundError, "no file '.*none.tsv'"),
@@ -154,6 +131,24 @@ def test_broken_files(tmp_path, views, graphs):
     ):
         with pytest.raises(error, match=message):
             convert_features(tmp_path / source, tmp_path / target)
+
+
+def test_an_array_and_the_list_beside_it(tmp_path, graphs):
+    names = [f"toy_{key}" for key in "abcde"]
+    for num_views, listed, message in (
+        (35, names, r"viewpoints must have 36 views of .*, got the shape \(35, 2\)"),
+        (36, names[:4], "one row for each entry of h.npy.json"),
+        (36, [*names[:4], ["toy_e"]], "h.npy.json: must be a list of viewpoints as text, got "),
+        (36, [*names[:4], "toy_b"], "h.npy.json: toy_b is there twice, at 1 and 4"),
+        (36, {"toy_a": 0}, "h.npy.json: must be a list of viewpoints"),
+    ):
+        np.save(tmp_path / "h.npy", np.zeros((5, num_views, 2), np.float16))
+        (tmp_path / "h.npy.json").write_text(json.dumps(listed))
+        with pytest.raises(ValueError, match=message):
+            FileFeatures(tmp_path / "h.npy", graphs, None)
+    (tmp_path / "h.npy.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no file '.*h.npy.json' with the viewpoints of h.npy; convert_"):
+        FileFeatures(tmp_path / "h.npy", graphs, None)
 
 
 def test_damaged_hdf5(tmp_path, views, graphs):
@@ -197,9 +192,9 @@ def test_missing_h5py(tmp_path, graphs, monkeypatch):
         FileFeatures(tmp_path / "f.hdf5", graphs, None)
 
 
-def test_an_environment_observes_the_features_of_a_file(tmp_path, views, toy_data):
+def test_an_environment_observes_the_features_of_a_file(tmp_path, views, make):
     path = write_tsv(tmp_path / "f.tsv", views)
-    env = gym.make("memenvs/VLN-R2R-v0", world="mp3d", data_dir=str(toy_data), features=str(path), panorama=True)
+    env = make(features=str(path), panorama=True)
     observation, _ = env.reset(options={"instr_id": "7_0"})
     np.testing.assert_array_equal(observation["panorama"][:, :WIDTH], views["toy_a"])
     np.testing.assert_array_equal(observation["candidates"][0, :WIDTH], views["toy_a"][12])  # b lies straight ahead

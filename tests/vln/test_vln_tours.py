@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers)
 from memenvs.cli import main
 from memenvs.core import TrialVectorEnv
 from memenvs.data import find_vln_folder
@@ -42,12 +41,8 @@ def touring(tmp_path):
 
 
 @pytest.fixture
-def make(touring):
-    def _make(**kwargs: Any) -> gym.Env:
-        settings = {"world": "mp3d", "features": "none", "data_dir": str(touring), "tours": "published", **kwargs}
-        return gym.make("memenvs/VLN-IR2R-v0", **settings)
-
-    return _make
+def make(make, touring):
+    return partial(make, "IR2R", data_dir=str(touring), tours="published")
 
 
 def test_a_tour_by_hand(make):

@@ -207,7 +207,6 @@ def test_invalid_settings():
         ("-LongStay", {"steps": (0, 2, 3)}, ValueError, steps),
         ("-LongStay", {"steps": [1, 2]}, ValueError, steps),
         ("-LongStay", {"steps": (1, -1, 3)}, ValueError, steps),
-        ("-LongStay", {"steps": (1, 2.5, 3)}, ValueError, steps),
         ("-LongStay", {"steps": (10**6, 1, 0)}, ValueError, steps),
     ):
         with pytest.raises(error, match=message):
@@ -257,9 +256,6 @@ def test_patches_cannot_be_guessed():
     assert plain["no memory"] < plain["mean patch"]
     assert plain["fifo, no map"] < 0.1 * plain["no memory"]
     assert stay["mvfo"] < 0.02 * stay["fifo"] and 0.3 * stay["no memory"] < stay["fifo"]
-    # A prediction without the map is exact where the truth is linear: here the patch itself.
-    same = linear[False].predict(stack[0, :16, :16], np.array([0, 0]))[0]
-    assert np.mean((same - stack[0, :16, :16] / 255) ** 2) < 0.2 * stack[:, :16, :16].std() ** 2 / 255**2
 
 
 def test_a_linear_prediction_is_exact_where_the_truth_is_linear():

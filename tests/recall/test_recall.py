@@ -43,7 +43,6 @@ class OneRoom(HouseWorld):
 def test_tours():
     """Moves lead from pose to pose, the stay is near the end of the path, and only MVFO keeps the first step."""
     home = RecallHome(0, make_house_world("procedural", rooms=(4, 5)).home(0))
-    again = make_tour(home, 1, (200, 200), 200)
     for key in range(6):
         tour = make_tour(home, key, (200, 200), 200)
         turned = np.diff(np.unwrap(tour.pose[:, 2]))
@@ -59,8 +58,6 @@ def test_tours():
         assert tour.move[0] == 3 and len(tour.place) == 400
         assert not any(keeps_cue(tour.place[:length], "fifo", 200) for length in (201, 300, 400))
         assert keeps_cue(tour.place, "mvfo", 200)
-        if key == 1:
-            np.testing.assert_array_equal(tour.pose, again.pose)
     assert not keeps_cue(np.array([0, 0, 1, 1]), "mvfo", 4)  # the query, in place 1, would evict it
     assert keeps_cue(np.array([0, 1, 1, 1]), "mvfo", 4)
     with pytest.raises(ValueError, match=r"must have tours of \(9, 9\) steps in which a memory of capacity 1 keeps"):

@@ -97,21 +97,6 @@ MOVES = {
     "plus_cw": "N S E W S N W E " * 2,
     "plus_ccw": "N S W E S N E W " * 2,
 }
-RGB = {
-    "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "purple": (128, 0, 128), "orange": (255, 165, 0),
-    "yellow": (255, 255, 0), "brown": (128, 64, 0), "pink": (255, 64, 255), "cyan": (0, 255, 255),
-    "dark_green": (0, 100, 0), "dark_red": (100, 0, 0), "dark_blue": (0, 0, 100), "olive": (100, 100, 0),
-    "teal": (0, 100, 100),
-    "lavender": (215, 200, 255), "peach": (255, 210, 170), "rose": (255, 205, 230), "light_green": (200, 255, 200),
-    "light_yellow": (255, 255, 200),
-}  # fmt: skip
-
-
-def test_colours_of_sprites_in_their_order():
-    assert list(COLOURS) == list(RGB)
-    for number, colour in enumerate(RGB.values()):
-        sprite = sprites()[list(SHAPES).index("plus") * 19 + number]
-        np.testing.assert_array_equal(sprite[4, 4], colour)  # the middle of a plus
 
 
 def test_every_dance_is_its_moves():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets.pretrained import unpack_pretrained
-from memenvs.agents.study import ROWS, Played, find_studies, load_study, read_rows, settings_hash
+from memenvs.agents.study import ROWS, Played, read_rows, settings_hash
 
 
 def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
@@ -22,17 +21,6 @@ def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
                 assert differs <= {"policy", "env_kwargs"}
                 changed = {key for key in config.env_kwargs if config.env_kwargs[key] != first.env_kwargs.get(key)}
                 assert changed <= set(module.TRIALS[kind])
-
-
-def test_the_learning_rate_is_that_of_the_matrix(module):
-    other = find_studies()["matrix"]
-    matrix = sys.modules[load_study(other).tables.__module__]
-    rates = read_rows(other.with_name("rates.jsonl"))
-    chosen = {memory: float(matrix.best_rate(rates, "darkroom-gap", memory)) for memory in module.MEMORIES}
-    assert chosen == dict.fromkeys(module.MEMORIES, module.LEARNING_RATE)
-    for memory, (name, settings) in module.MEMORIES.items():
-        changes = matrix.MEMORIES[memory]
-        assert (changes["policy.memory"], changes.get("policy.memory_kwargs", {})) == (name, settings)
 
 
 @pytest.mark.parametrize("task", ["darkroom-itinerary", "homes-fixed"])

@@ -138,7 +138,7 @@ def test_any_text_is_answered_or_refused(step):
             | dict.fromkeys(("time", "period"), times[int(rng.integers(len(times)))])
         )
         words = text.split()
-        changed = [words[k] for k in sorted(rng.choice(len(words), max(1, len(words) - 1), replace=False).tolist())]
+        changed = np.delete(words, rng.integers(len(words)) if len(words) > 1 else [])
         noise = [TOKENIZER.tokens[int(rng.integers(3, len(TOKENIZER)))] if rng.random() < 0.2 else w for w in words]
         for variant in (text, " ".join(changed), " ".join(rng.permutation(words)), " ".join(noise)):
             for log in logs:
@@ -235,14 +235,6 @@ def test_referents_are_unique_and_as_counted_by_hand():
     assert {qa.question.time.precision for qa in fine} == {"minute"}  # part and hour are those of both
     union = answer_question(history, parse_question("what did you do yesterday in the afternoon?", Log(history)))
     assert union.text == "I grasped the corn and grasped the oil."
-
-
-def test_draws_are_functions_of_history_and_number():
-    log = histories("debiased", 4)[3]
-    sampler = QASampler(language("debiased"))
-    order = [5, 0, 3, 5]
-    assert [sampler.draw(log, k) for k in order] == [sampler.draw(log.history, k) for k in order]
-    assert sampler.draw(log, 1) != sampler.draw(log, 2)
 
 
 def test_shares_of_the_presets():

@@ -227,12 +227,6 @@ def test_histories_and_distances_are_even(count: int, tolerance: float, settings
     assert len(shares) == 5 and np.abs(shares - 1 / 5).max() < tolerance, shares
 
 
-def test_published_sampling_has_empty_histories() -> None:
-    """Those of even sampling have none; see above."""
-    dialogs = load_dialogs(EpisodicQAConfig(scale="smoke", lengths=(1,), histories=300))
-    assert any(not len(dialogs.history(number)) for number in range(300))
-
-
 def test_text_only_says_what_it_has_learned() -> None:
     dialogs = load_dialogs(EpisodicQAConfig(scale="smoke", sampling="even"))
     training = [dialogs.question(dialogs.usable(number), k).qa for number in range(60) for k in range(8)]

@@ -1,7 +1,6 @@
 """Overwritten answers and distractor days."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +12,8 @@ from memenvs.verbalization.episodes import History
 from memenvs.verbalization.histories import HistorySampler, generate_pool
 from memenvs.verbalization.household_config import household
 from memenvs.verbalization.language.log import Log
-from memenvs.verbalization.language.presets import language
-from memenvs.verbalization.language.question_sets import ScoredAnswer, summarise
 from memenvs.verbalization.language.questions import Question, candidates, last_change
-from memenvs.verbalization.language.sampler import QASampler, answer_question
-from memenvs.verbalization.language.score import CORRECT, WRONG, Score
+from memenvs.verbalization.language.sampler import answer_question
 from memenvs.verbalization.splits import life_data
 from tests.verbalization.lives import make_episode, second
 from tests.verbalization.test_env import make
@@ -92,19 +88,6 @@ def test_drawn_questions_are_about_what_was_overwritten():
                 assert qa.recency == recency
                 seen.add((recency, question.family))
     assert len(seen) == 6
-
-
-def test_overwritten_answers_are_reported_apart():
-    log = life(("greencup", "sink"))
-    qa = QASampler(language("debiased", kinds=("action",))).draw(log, 0)
-    ages = (None, 1, 2, 4, 5, 9)
-    categories = (CORRECT, WRONG, CORRECT, WRONG, CORRECT, CORRECT)
-    scored = [
-        ScoredAnswer(replace(qa, last_change=age), 5, Score(category, 1, 0, 1))
-        for age, category in zip(ages, categories, strict=True)
-    ]
-    rows = {name: shares["all"] for name, shares in summarise(scored)["correct"].items() if "over" in name[:5]}
-    assert rows == {"overwritten, newest": 0.0, "overwritten, recent": 0.5, "overwritten, old": 1.0}
 
 
 def test_distractor_days_follow_the_same_history():

@@ -233,10 +233,11 @@ def test_any_answer_has_a_category(count):
 
 
 def test_summary_by_hand() -> None:
-    """The mean over kinds leaves out the clock; additions that are true are not right."""
+    """The mean over kinds leaves out the clock; additions that are true are not right. Some answers are overwritten."""
     log = Log(three_episodes())
     clock, action, place = (gold_of(log, text) for text in ("what time is it?", MORNING, CORN))
-    near, far = replace(action, distance=1), replace(action, distance=2)
+    place = replace(place, last_change=5)
+    near, far = replace(action, distance=1, last_change=1), replace(action, distance=2, last_change=4)
     of_actions = ((near, 1, CORRECT), (far, 5, WRONG), (far, 5, TMI_WRONG))
     categories = ((clock, 1, WRONG), *of_actions, (place, 1, TMI_CORRECT), (place, 1, CORRECT))
     scored = [ScoredAnswer(gold, length, Score(category, 1, 1, 2)) for gold, length, category in categories]
@@ -247,6 +248,9 @@ def test_summary_by_hand() -> None:
         "location": {"1": 0.5, "all": 0.5},
         "mean over kinds": {"1": 0.75, "5": 0.0, "all": pytest.approx((1 / 3 + 1 / 2) / 2)},
         "all questions": {"1": 0.5, "5": 0.0, "all": pytest.approx(2 / 6)},
+        "overwritten, newest": {"1": 1.0, "all": 1.0},
+        "overwritten, recent": {"5": 0.0, "all": 0.0},
+        "overwritten, old": {"1": 0.5, "all": 0.5},
     }
     assert summary["facts"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5}
     assert {name: count for name, count in summary["categories"].items() if count} == {

@@ -42,13 +42,6 @@ def frames_of(visits: list[tuple[int, int]]) -> np.ndarray:
     return np.concatenate([dancer * 9 + PERFORMANCE_CELLS[dance] for dancer, dance in visits]).astype(np.int16)[None]
 
 
-def moves_of(moves: list[int]) -> np.ndarray:
-    """Moves of one visit more than moves, int8, (1, T)."""
-    move = np.full((len(moves) + 1, 32), 4, np.int8)
-    move[1:, 0] = moves
-    return move.reshape(1, -1)
-
-
 def test_frames_are_recognised_by_a_few_pixels() -> None:
     np.testing.assert_array_equal(frame_rows(frame_table()), np.arange(2565))
     assert frame_rows(np.stack([empty_room(), np.zeros_like(empty_room())])).tolist() == [-1, -1]
@@ -59,8 +52,9 @@ def test_one_room_of_opposite_by_hand() -> None:
     task = replace(make_ballet("Opposite"), visits=2)
     frame = frames_of([(0, 3), (1, 5)])
     frame[:, :32] = -1
+    moves = np.where(np.arange(64) == 32, UP, 4)[None]
     for dancer, share in ((7, 1 / 7), (1, 0)):
-        found = dance_posterior(task, frame, moves_of([UP]), np.array([dancer * 9 + 4]))
+        found = dance_posterior(task, frame, moves, np.array([dancer * 9 + 4]))
         weight = found.weight[0] / found.weight.sum()
         np.testing.assert_allclose(weight, [share * (dance == 5) + (1 - share) / 8 for dance in range(8)])
         assert found.dancer[0] == -1
@@ -196,8 +190,5 @@ def test_steps_back_by_hand() -> None:
 
 
 def test_bits() -> None:
-    bits = {name: BalletObserver(make(name, 1).task).bits for name in BALLET_NAMES}
-    assert bits == {
-        "Next": 24, "ShortStay": 27, "FIFO": 27, "LIFO": 27, "MVFO": 54, "LVFO": 54, "MultiTask": 54, "Opposite": 24,
-        "ABA": 21,
-    }  # fmt: skip
+    expected = {"Next": 24, "ShortStay": 27, "MultiTask": 54, "Opposite": 24, "ABA": 21}
+    assert {name: BalletObserver(make(name, 1).task).bits for name in expected} == expected

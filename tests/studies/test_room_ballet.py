@@ -33,7 +33,6 @@ def row(task: str, method: str, accuracy: float, ideal: float = 1.0, seed: int =
         ("mvfo", "rooms", {f"rooms_{rooms}" for rooms in (4, 6, 8, 10, 12)}),
         pytest.param("four-tasks", "ama-language", set(), marks=pytest.mark.nightly),
         pytest.param("four-tasks", "dnc-every-small", set(), marks=pytest.mark.nightly),
-        pytest.param("next", "t-fifo+a", set(), marks=pytest.mark.nightly),
     ],
 )
 def test_a_short_run_has_the_evaluations_of_its_rows(

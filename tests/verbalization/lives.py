@@ -77,12 +77,9 @@ def three_episodes() -> History:
 
 def ambiguous_day() -> History:
     """Two episodes of the same afternoon, in which different objects were grasped."""
+    move = ("move", "sink", None, 0, 9, True)
     first, last = (
-        make_episode(
-            [("grasped", symbol, LEFT)],
-            [True],
-            [("move", "sink", None, 0, 9, True), ("grasp", "sink", symbol, 10, 60, True)],
-        )
+        make_episode([("grasped", symbol, LEFT)], [True], [move, ("grasp", "sink", symbol, 10, 60, True)])
         for symbol in ("corn", "oil")
     )
     return History((first, last), (second(2021, 7, 5, 14, 10), second(2021, 7, 5, 14, 20)), second(2021, 7, 6, 9, 0))

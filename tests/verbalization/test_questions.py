@@ -125,18 +125,10 @@ def test_any_text_is_answered_or_refused(step):
     times = ("", "yesterday", "today at noon", "on July 5 at 09 AM", "in the last three days", "at 31 o clock")
     outcomes = Counter()
     for wording in [wording for family in FAMILIES.values() for wording in family.wordings][::step]:
-        text = wording.format_map(
-            {
-                "act": acts[int(rng.integers(5))],
-                "acting": acting[int(rng.integers(4))],
-                "object": "the red cup",
-                "location": "the sink",
-                "order": "last",
-                "see": "touch",
-                "exactly": "exactly " * int(rng.integers(2)),
-            }
-            | dict.fromkeys(("time", "period"), times[int(rng.integers(len(times)))])
-        )
+        choices = {"act": acts, "acting": acting, "time": times, "period": times, "exactly": ("exactly ", "")}
+        drawn = {key: values[int(rng.integers(len(values)))] for key, values in choices.items()}
+        named = {"object": "the red cup", "location": "the sink", "order": "last", "see": "touch"}
+        text = wording.format_map(named | drawn)
         words = text.split()
         changed = np.delete(words, rng.integers(len(words)) if len(words) > 1 else [])
         noise = [TOKENIZER.tokens[int(rng.integers(3, len(TOKENIZER)))] if rng.random() < 0.2 else w for w in words]

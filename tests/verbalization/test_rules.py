@@ -184,15 +184,6 @@ def test_ideal_has_the_gold_answer_of_every_kind(answer_mode: str) -> None:
     assert [(end["query_text"], end["gold_answer"]) for end in ends if not end["success"]] == []
 
 
-def test_window_of_the_present_is_the_likeliest_answer() -> None:
-    env = make(20)
-    present = play(env, LikeliestAnswer(env.task), range(40))
-    window = play(env, Window(FactLog(env.task), 1), range(40))
-    assert [end["gold_answer"] for end in present] == [end["gold_answer"] for end in window]
-    assert [end["success"] for end in present] == [end["success"] for end in window]
-    assert {end["back"] for end in window} == {0}
-
-
 def test_answers_do_not_depend_on_other_environments() -> None:
     many, one = make(4, frames_per_step=4), make(frames_per_step=4)
     together = play(many, FactLog(many.task), range(8))

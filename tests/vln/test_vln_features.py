@@ -266,13 +266,8 @@ def test_regions_and_objects_of_real_houses(tmp_path):
     with pytest.warns(UserWarning, match=r"no regions.json in .*: synthetic features show geometry alone"):
         assert load_r2r(folder, "train").viewpoint_content(0).names == ((),) * 5
     other = write_data(tmp_path / "other")
-    regions = {
-        "toy": {
-            "region_panos": {"0": ["a", "b", "x"], "1": ["c"]},
-            "object_regions": {"lamp": ["0", "1"], "bed": ["1"]},
-        }
-    }
-    write_json(other / "regions.json", regions)
+    panos, objects = {"0": ["a", "b", "x"], "1": ["c"]}, {"lamp": ["0", "1"], "bed": ["1"]}
+    write_json(other / "regions.json", {"toy": {"region_panos": panos, "object_regions": objects}})
     content = load_r2r(other, "train").viewpoint_content(0)
     assert content.names == (*[("region toy 0", "lamp")] * 2, ("region toy 1", "lamp", "bed"), (), ())
     assert content.height is not None

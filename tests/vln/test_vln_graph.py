@@ -18,12 +18,12 @@ VIEWS = [(view % 12 * VIEW_STEP, (view // 12 - 1) * VIEW_STEP) for view in range
 
 
 @st.composite
-def graphs(draw: st.DrawFn, most: int = 9) -> Graph:
-    count = draw(st.integers(2, most))
+def graphs(draw: st.DrawFn, *, is_connected: bool = False) -> Graph:
+    count = draw(st.integers(2, 9))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     pairs = np.array([(u, v) for u in range(count) for v in range(u + 1, count)])
-    edges = pairs[rng.random(len(pairs)) < 0.4]
-    return Graph("any", tuple(f"v{k}" for k in range(count)), rng.normal(0, 3, (count, 3)), edges)
+    is_edge = (rng.random(len(pairs)) < 0.4) | (is_connected & (pairs[:, 1] == pairs[:, 0] + 1))
+    return Graph("any", tuple(f"v{k}" for k in range(count)), rng.normal(0, 3, (count, 3)), pairs[is_edge])
 
 
 def reference_candidates(graph: Graph, u: int) -> tuple[list[int], list[int]]:

@@ -76,7 +76,7 @@ def test_answers_are_counted_by_length_fold_kind_and_distance(own: ModuleType, m
                     before = distance.get(str(qa.distance), (0, 0))
                     distance[str(qa.distance)] = [before[0] + (category == 2), before[1] + 1]
         counted = {"correct": right, "questions": total, "facts": facts, "categories": categories}
-        assert {name: result[name][i] for name in counted} == {name: each.tolist() for name, each in counted.items()}
+        assert {name: result[name][i] for name in counted} == {name: count.tolist() for name, count in counted.items()}
         assert result["distance"][i] == distance
 
 

@@ -19,9 +19,10 @@ def second(*date: int) -> int:
 
 
 def make_episode(goals, outcomes, steps, seen=(), start="roomcenter") -> Episode:
-    """Make an episode from goals (predicate, object, place), whether each was reached, and actions of the left hand.
+    """Make an episode of goals (predicate, object, place), which are reached or not.
 
-    An action is (verb, location, object or None, start, end, success), a sighting in `seen` (second, object).
+    Steps are actions of the left hand: (verb, location, object or None, start, end, success). A sighting in `seen` is
+    (second, object).
     """
     actions, place = [], start
     for verb, location, symbol, begin, end, success in steps:
@@ -36,8 +37,8 @@ def make_episode(goals, outcomes, steps, seen=(), start="roomcenter") -> Episode
     frames = Frames(times, none, none, none, objects, none, none)
     end = max(action.end for action in actions)
     status = "success" if all(action.status == "success" for action in actions) else "failure"
-    wanted = tuple(Goal(*goal) for goal in goals)
-    return Episode(wanted, tuple(outcomes), StartState(start, {}), tuple(actions), status, end, frames)
+    named = tuple(Goal(*goal) for goal in goals)
+    return Episode(named, tuple(outcomes), StartState(start, {}), tuple(actions), status, end, frames)
 
 
 def three_episodes() -> History:

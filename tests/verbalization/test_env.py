@@ -281,8 +281,8 @@ def test_an_episode_of_an_environment_is_the_one_that_it_shows():
     env, task = TrialVectorEnv(row.task, 4, **settings), make_query_task(row.id, {"scale": "smoke"})
     env.reset(seed=0)
     batch = task.episodes_of(env.task)
-    shown = [(each.query.tolist(), each.qa) for (each,) in env.task.state.questions]
-    assert [(each.query.tolist(), each.qa) for (each,) in batch.encoded()] == shown
+    expected = [(question.query.tolist(), question.qa) for (question,) in env.task.state.questions]
+    assert [(question.query.tolist(), question.qa) for (question,) in batch.encoded()] == expected
     assert batch.histories.tolist() == env.task.state.history.tolist()
     several = TrialVectorEnv(row.task, 1, **settings, questions_per_history=2)
     with pytest.raises(NotImplementedError, match="questions_per_history must be 1, got 2"):

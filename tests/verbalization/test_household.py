@@ -148,7 +148,7 @@ def test_debiased_household_has_other_durations_places_and_scenes():
 
 
 def test_goals_of_a_fifth_of_the_pairs_are_held_out():
-    """Which ones a split has: test_splits_and_scales of test_histories.py."""
+    """Those of a split: test_splits_and_scales of test_histories.py."""
     held_out = [[is_held_out(each, place) for place in PLACE_LOCATIONS] for each in OBJECTS]
     assert all(1 <= sum(row) <= 2 for row in held_out)
 

@@ -76,7 +76,7 @@ def make(num_envs: int = 1, **settings: Any) -> TrialVectorEnv:
 
 @pytest.fixture(scope="module")
 def task() -> EpisodicQA:
-    """A task that shows four key frames in a step and asks questions of all kinds."""
+    """A task that shows four key frames in a step, with questions of all kinds."""
     return make(frames_per_step=4, kinds=KINDS).task
 
 

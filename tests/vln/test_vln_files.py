@@ -246,7 +246,7 @@ def test_real_shortest_paths(split, instructions, houses, spl):
 
 
 def nodes_ahead(graphs: Graphs) -> np.ndarray:
-    """Of the neighbours within 40 degrees of each heading the one nearest to the centre of the level view.
+    """Neighbour within 40 degrees of each heading that is nearest to the centre of the view.
 
     Global node numbers, int64, (V, 12); -1 where no neighbour is visible.
     """
@@ -259,7 +259,10 @@ def nodes_ahead(graphs: Graphs) -> np.ndarray:
 
 
 def random_path(ahead: list[list[int]], node: int, column: int, turns: int) -> list[int]:
-    """Nodes of the random agent: it turns right 0 to 11 times and moves ahead five times; if it cannot, it turns."""
+    """Nodes of the random agent, which turns right 0 to 11 times and moves ahead five times.
+
+    Where it cannot move it turns.
+    """
     path, column = [node], (column + turns) % COLUMNS
     for _ in range(30 - turns):  # actions at most
         onward = ahead[path[-1]][column]
@@ -273,7 +276,7 @@ def random_path(ahead: list[list[int]], node: int, column: int, turns: int) -> l
 
 
 def exact_expectation(world: GraphWorld, metric: str) -> tuple[float, float]:
-    """Exact mean score of the random agent over its first heading, and the standard deviation of one pass."""
+    """Exact mean score over the first heading, and the standard deviation of one pass."""
     graphs = Graphs(world.graphs)
     ahead = nodes_ahead(graphs).tolist()
     episodes, paths = [], []

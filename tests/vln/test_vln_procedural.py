@@ -195,14 +195,6 @@ def test_dialogues_are_like_those_of_cvdn():
     assert set(split_words(texts)) - {"[NAV]", "[ORA]", "[TAR]"} <= set(world.words)
 
 
-def test_supervisions_share_their_dialogues():
-    worlds = [load_dialogues("val_unseen", name, "target") for name in ("oracle", "navigator", "mixed")]
-    dialogue = worlds[0].dialogue(5)
-    for world, name in zip(worlds, ("oracle", "navigator", "mixed"), strict=True):
-        assert world.episode(5).path == dialogue.supervised_path(name)
-        assert world.episode(5).text == f"[TAR] {dialogue.target}"
-
-
 def test_wrong_settings():
     for settings, message in (
         ({"legs": 4}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', or None, got 4"),

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from memenvs.cli import main
-from memenvs.core import TrialVectorEnv
 from memenvs.data import find_vln_folder
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.ir2r import IR2R
@@ -89,16 +88,6 @@ def test_a_led_robot_is_drawn_where_it_is(make):
         env.step(STOP)
     assert all(not np.array_equal(one[:512], other[:512]) for one, other in pairwise(pictures))
     assert [np.array_equal(picture[512:], pictures[0][512:]) for picture in pictures] == [True, True, True, False]
-
-
-def test_tours_of_different_lengths_side_by_side(touring):
-    settings = {"world": "mp3d", "features": "none", "data_dir": str(touring), "tours": "published"}
-    env = TrialVectorEnv(IR2R, 2, autoreset_mode="SameStep", **settings)
-    assert env.task.num_layouts == 2
-    env.reset(options=[{"layout": 0}, {"layout": 1}])
-    info = env.step(np.array([STOP, STOP]))[4]
-    assert info["trial_start"].tolist() == [False, True]
-    assert info["instr_id"].tolist() == ["8_0", "7_0"]
 
 
 def test_options_choose_an_episode_of_the_house(make):

@@ -9,11 +9,12 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 from benchmarks._observers import observer_errors
 from memenvs.faces.config import FacesConfig, LongStayConfig
-from memenvs.faces.episodes import GRID, MOVES, NO_ACTION
+from memenvs.faces.episodes import GRID, NO_ACTION
 from memenvs.faces.observer import LinearPrediction
 from memenvs.faces.places import place_table
 from memenvs.retention import retained
 from memenvs.wrappers import PlaceWrapper
+from tests.faces.test_scripted_patches import patch_of
 
 EPISODES = 300
 
@@ -79,10 +80,10 @@ def test_cells_in_memory_at_the_end():
     """Cells that the paths cover, and those of which a memory of 256 steps keeps a patch."""
     for world, fifo, mvfo in zip(worlds(), (99.9, 82.5, 53.5, 32.5), (99.9, 99, 99, 99), strict=True):
         episodes = sample(world)
-        for name, expected, margin in (("fifo", fifo, 1.0), ("mvfo", mvfo, 1.0)):
+        for name, expected in (("fifo", fifo), ("mvfo", mvfo)):
             kept = retained(place_table(16)[episodes.cell].astype(int), name, 256)
             seen = [len(set(cell[k].tolist())) for cell, k in zip(episodes.cell, kept, strict=True)]
-            assert abs(np.mean(seen) - expected) < margin, (world.steps, name, np.mean(seen))
+            assert abs(np.mean(seen) - expected) < 1.0, (world.steps, name, np.mean(seen))
     episodes = sample(FacesConfig().make_world())
     shares = [np.isin(query, cell).mean() for cell, query in zip(episodes.cell, episodes.query_cell, strict=True)]
     assert np.mean(shares) > 0.998
@@ -143,8 +144,7 @@ def test_an_episode_by_hand():
         episode = world.sample_batch(1, np.random.default_rng([7, 0, 2]))
         assert info["key"] == episode.key[0] and info["picture"] == episode.picture[0]
         picture = world.pictures.read(info["picture"])
-        corners = [(8 * (cell // GRID), 8 * (cell % GRID)) for cell in range(GRID**2)]
-        views = np.stack([picture[y : y + 16, x : x + 16] for y, x in corners])
+        views = np.stack([patch_of(picture, cell) for cell in range(GRID**2)])
         np.testing.assert_array_equal(world.patches(episode.picture, episode.cell)[0], views[episode.cell[0]])
         for t in range(steps):
             cell = episode.cell[0, t]
@@ -163,12 +163,10 @@ def test_an_episode_by_hand():
             np.testing.assert_array_equal(observation["moves"], moves)
             np.testing.assert_array_equal(observation["query"], views[query[0]])
             assert not observation["rgb"].any() and info["place"] == episode.place[0, -1]
-            np.testing.assert_allclose(
-                (env.unwrapped.oracle_action() + 1) / 2 * 255, views[query[k + 1]].ravel(), atol=1e-4
-            )
+            true = views[query[k + 1]].ravel() / 255
+            np.testing.assert_allclose((env.unwrapped.oracle_action() + 1) / 2, true, atol=1e-6)
             action = rng.uniform(-1, 1, 768)
             observation, reward, terminated, truncated, info = env.step(action)
-            true = views[query[k + 1]].ravel() / 255
             assert reward == pytest.approx(-np.mean(((action + 1) / 2 - true) ** 2), abs=1e-6)
             rewards.append(reward)
             assert info["return"] == pytest.approx(sum(rewards)) and info["mse"] == pytest.approx(-np.mean(rewards))
@@ -183,9 +181,9 @@ def test_options():
     other = next(number for number in (69_000, 69_001) if number != info["picture"])
     observation, changed = env.reset(seed=1, options={"picture": other})
     assert changed["picture"] == other and (changed["query_cell"] == info["query_cell"]).all()
-    row, column = 9 - int(changed["pose"][1]), int(changed["pose"][0])
-    seen = env.unwrapped.task.world.pictures.read(other)[8 * row : 8 * row + 16, 8 * column : 8 * column + 16]
-    np.testing.assert_array_equal(observation["rgb"], seen)
+    column, row = changed["pose"][0], 9 - changed["pose"][1]
+    picture = env.unwrapped.task.world.pictures.read(other)
+    np.testing.assert_array_equal(observation["rgb"], patch_of(picture, int(GRID * row + column)))
     for options, message in (
         ({"key": -1}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got -1"),
         ({"key": "x"}, "option 'key' must be an integer"),
@@ -202,14 +200,13 @@ def test_invalid_settings():
         ("", {"images": 3}, TypeError, "images must be text or None, got 3"),
         ("", {"num_images": 0}, ValueError, "num_images must be an integer of at least 1 or None, got 0"),
         ("", {"num_images": 62_001}, ValueError, "num_images must be at most 62000, the pictures of split 'train'"),
-        ("", {"places": 1}, ValueError, "places must be 'cells' or a number of clusters, 2 to 100, got 1"),
         ("", {"places": "rooms"}, ValueError, "places must be 'cells' or a number of clusters, 2 to 100, got 'rooms'"),
+        ("", {"places": 1}, ValueError, "places must be 'cells' or a number of clusters, 2 to 100, got 1"),
         ("", {"places": True}, TypeError, "places must be"),
         ("", {"steps": (1, 2, 3)}, TypeError, "got an unexpected keyword argument 'steps'"),
         ("-LongStay", {"steps": (0, 2, 3)}, ValueError, steps),
         ("-LongStay", {"steps": [1, 2]}, ValueError, steps),
         ("-LongStay", {"steps": (1, -1, 3)}, ValueError, steps),
-        ("-LongStay", {"steps": (1, 2.5, 3)}, ValueError, steps),
         ("-LongStay", {"steps": (10**6, 1, 0)}, ValueError, steps),
     ):
         with pytest.raises(error, match=message):
@@ -259,15 +256,6 @@ def test_patches_cannot_be_guessed():
     assert plain["no memory"] < plain["mean patch"]
     assert plain["fifo, no map"] < 0.1 * plain["no memory"]
     assert stay["mvfo"] < 0.02 * stay["fifo"] and 0.3 * stay["no memory"] < stay["fifo"]
-    # A prediction without the map is exact where the truth is linear: here the patch itself.
-    same = linear[False].predict(stack[0, :16, :16], np.array([0, 0]))[0]
-    assert np.mean((same - stack[0, :16, :16] / 255) ** 2) < 0.2 * stack[:, :16, :16].std() ** 2 / 255**2
-
-
-def window(picture: np.ndarray, cell: int) -> np.ndarray:
-    """Pixels of a cell of a picture (88, 88, ...)."""
-    top, left = 8 * (cell // GRID), 8 * (cell % GRID)
-    return picture[top : top + 16, left : left + 16]
 
 
 def test_a_linear_prediction_is_exact_where_the_truth_is_linear():
@@ -283,11 +271,7 @@ def test_a_linear_prediction_is_exact_where_the_truth_is_linear():
             start = rng.integers(100)
             near = [cell for cell in range(100) if max(abs(start // 10 - cell // 10), abs(start % 10 - cell % 10)) < 4]
             cells = np.array([start, *near])
-            truth = np.stack([window(picture, cell) for cell in cells.tolist()])
+            truth = np.stack([patch_of(picture, cell) for cell in cells.tolist()])
             np.testing.assert_allclose(linear.predict(truth[0], cells), truth[1:] / 255, atol=0.012)
-        means = np.stack([window(pictures[:30].mean(0) / 255, cell).ravel() for cell in range(100)])
+        means = np.stack([patch_of(pictures[:30].mean(0) / 255, cell).ravel() for cell in range(100)])
         np.testing.assert_allclose(linear.means, means if knows_map else [means.mean(0)] * 100, atol=1e-5)
-
-
-def test_moves_of_the_release():
-    assert MOVES.tolist() == [[1, 0], [-1, 0], [0, -1], [0, 1]]  # right, left, up, down; rows count from above

@@ -102,9 +102,7 @@ def test_the_present_view_does_not_say_which_move_it_is(env: TrialVectorEnv) -> 
     for j, row in enumerate(rows[-QUERY:]):
         for i in range(env.num_envs):
             moves = row["moves"][i]
-            expected = []
-            for number in np.flatnonzero(moves == moves[j]).tolist():
-                expected.append(_guess(row["query"][i], moves, number))
+            expected = [_guess(row["query"][i], moves, number) for number in np.flatnonzero(moves == moves[j])]
             np.testing.assert_allclose(answers[j, i], np.mean(expected, 0), atol=1e-5)
     np.testing.assert_array_equal(play(env, Window(PatchObserver(env.task), 1))[0], answers)
 
@@ -132,11 +130,10 @@ def test_an_episode_that_begins_clears_the_map(env: TrialVectorEnv) -> None:
     first = play(env, PatchObserver(env.task))
     rule = PatchObserver(env.task)
     rng = np.random.default_rng(1)
-    noise = {key: value.copy() for key, value in first[2][0].items()}
+    seen = first[2][0]
     for _ in range(4):
-        rule.see(
-            {**noise, "rgb": rng.integers(256, size=noise["rgb"].shape, dtype=np.uint8), "move": noise["move"] % 4}
-        )
+        noise = rng.integers(256, size=seen["rgb"].shape, dtype=np.uint8)
+        rule.see({**seen, "rgb": noise, "move": seen["move"] % 4})
     for row in first[2]:
         chosen = rule.actions(row)
     np.testing.assert_array_equal((chosen.reshape(-1, 16, 16, 3) + 1) / 2, first[0][-1])
@@ -153,21 +150,17 @@ def test_a_query_that_fits_twice_is_answered_with_the_mean(env: TrialVectorEnv) 
     for cell in range(8):
         patch = np.stack([strip[:, 8 * cell : 8 * cell + 16]] * 6)
         rule.see({**step, "rgb": patch, "move": np.full(6, 0 if cell else 4)})
-    step = {"rgb": nothing, "query": np.stack([strip[:, :16]] * 6), "phase": np.ones(6, int)}
-    query = {**step, "moves": np.tile([0, 0] + [1, 0] * 15, (6, 1)), "move": np.full(6, 0)}
-    rule.see(query)
-    rule.see(query)  # the second move, two cells to the right of the start
-    answer = (rule.choose(query).reshape(6, 16, 16, 3)[0] + 1) * 127.5
-    np.testing.assert_allclose(answer, (strip[:, 16:32].astype(float) + strip[:, 56:72]) / 2, atol=0.01)
-    once = {**query, "moves": np.tile([0, 1] * 16, (6, 1))}
-    rule._next[:] = np.arange(QUERY) == 0
-    answer = (rule.choose(once).reshape(6, 16, 16, 3)[0] + 1) * 127.5
-    np.testing.assert_allclose(answer, (strip[:, 8:24].astype(float) + strip[:, 48:64]) / 2, atol=0.01)
-    rule._next[:] = np.arange(QUERY) == 1
-    # Nine cells to the right of the second one there is no room in a picture of ten.
-    query["moves"] = np.tile([0] * 9 + [1, 0] * 11 + [1], (6, 1))
-    answer = (rule.choose(query).reshape(6, 16, 16, 3)[0] + 1) * 127.5
-    np.testing.assert_allclose(answer, strip[:, 16:32], atol=0.01)
+    query = {"rgb": nothing, "query": np.stack([strip[:, :16]] * 6), "phase": np.ones(6, int), "move": np.zeros(6, int)}
+    right, left = strip.astype(float), strip[:, 40:].astype(float)
+    for moves, step, expected in (
+        ([0, 1] * 16, 0, (right[:, 8:24] + left[:, 8:24]) / 2),  # a cell to the right of the start
+        ([0, 0] + [1, 0] * 15, 1, (right[:, 16:32] + left[:, 16:32]) / 2),  # two cells
+        # Nine cells to the right of the second one there is no room in a picture of ten.
+        ([0] * 9 + [1, 0] * 11 + [1], 1, right[:, 16:32]),
+    ):
+        rule._next[:] = np.arange(QUERY) == step
+        answer = rule.choose({**query, "moves": np.tile(moves, (6, 1))}).reshape(6, 16, 16, 3)[0]
+        np.testing.assert_allclose((answer + 1) * 127.5, expected, atol=0.01)
 
 
 def test_folders_without_training_pictures_are_refused(tmp_path: Path) -> None:

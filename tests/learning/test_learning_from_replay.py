@@ -15,21 +15,10 @@ pytestmark = pytest.mark.learning
 
 def mean_return(memory: str, **memory_kwargs: Any) -> float:
     """Mean return of 200 greedy episodes after 300 updates: 1 is perfect, 0 is guessing."""
-    model = EpisodeDQN(
-        "MemoryPolicy",
-        copies(Cue, 16),
-        capacity=256,
-        episode_steps=7,
-        updates_per_collect=50,
-        batch_size=32,
-        decisions=8,
-        learning_rate=1e-2,
-        gamma=0.9,
-        target_rate=0.05,
-        policy_kwargs={"memory": memory, "memory_kwargs": memory_kwargs},
-        seed=0,
-        device="cpu",
-    )
+    sizes = {"capacity": 256, "episode_steps": 7, "updates_per_collect": 50, "batch_size": 32, "decisions": 8}
+    rates = {"learning_rate": 1e-2, "gamma": 0.9, "target_rate": 0.05}
+    policy = {"memory": memory, "memory_kwargs": memory_kwargs}
+    model = EpisodeDQN("MemoryPolicy", copies(Cue, 16), **sizes, **rates, policy_kwargs=policy, seed=0, device="cpu")
     model.learn(16 * 7 * (16 + 6))
     env = copies(Cue, 200)
     env.seed(1)
@@ -47,17 +36,8 @@ def mean_return(memory: str, **memory_kwargs: Any) -> float:
 
 @pytest.mark.parametrize(
     ("memory", "settings"),
-    [
+    [  # Q values of other memories are those of acting by tests/agents/algorithms/test_episode_dqn.py
         ("lstm", {"hidden_dim": 32}),
-        # Q values of these are those of acting by tests/agents/algorithms/test_episode_dqn.py
-        pytest.param("frmqn", {"dim": 16}, marks=pytest.mark.nightly),
-        pytest.param("smt", {"dim": 16, "heads": 2, "capacity": 8, "poses": False}, marks=pytest.mark.nightly),
-        pytest.param("sm-pooling", {"dim": 16, "capacity": 8, "poses": False}, marks=pytest.mark.nightly),
-        pytest.param(  # the slowest; compared with smt in tests/agents/memory/test_scene_memory.py
-            "smt-factorized",
-            {"dim": 16, "heads": 2, "capacity": 8, "n_centres": 4, "poses": False},
-            marks=pytest.mark.nightly,
-        ),
         ("relic", {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 32, "depth_dropout": 0.0, "max_episode_steps": 9}),
     ],
 )

@@ -43,7 +43,6 @@ class OneRoom(HouseWorld):
 def test_tours():
     """Moves lead from pose to pose, the stay is near the end of the path, and only MVFO keeps the first step."""
     home = RecallHome(0, make_house_world("procedural", rooms=(4, 5)).home(0))
-    again = make_tour(home, 1, (200, 200), 200)
     for key in range(6):
         tour = make_tour(home, key, (200, 200), 200)
         turned = np.diff(np.unwrap(tour.pose[:, 2]))
@@ -59,8 +58,6 @@ def test_tours():
         assert tour.move[0] == 3 and len(tour.place) == 400
         assert not any(keeps_cue(tour.place[:length], "fifo", 200) for length in (201, 300, 400))
         assert keeps_cue(tour.place, "mvfo", 200)
-        if key == 1:
-            np.testing.assert_array_equal(tour.pose, again.pose)
     assert not keeps_cue(np.array([0, 0, 1, 1]), "mvfo", 4)  # the query, in place 1, would evict it
     assert keeps_cue(np.array([0, 1, 1, 1]), "mvfo", 4)
     with pytest.raises(ValueError, match=r"must have tours of \(9, 9\) steps in which a memory of capacity 1 keeps"):
@@ -132,7 +129,7 @@ def test_color_recall_by_hand():
         query, early, terminated, _, info = env.step(3)
         assert (early, terminated, query["phase"], query["move"], info["place"]) == (0.0, False, 1, 3, place)
         differs = (first["rgb"] != query["rgb"]).any(-1)
-        assert differs[2:5, 6:9].any() and differs.sum() == differs[2:5, 6:9].sum()
+        assert 0 < differs.sum() == differs[2:5, 6:9].sum()
         assert (first["rgb"][2:5, 6:9] == RGB[COLOURS.index("cyan")]).all()
         _, last, terminated, truncated, info = env.step(answer)
         assert (last, terminated, truncated, info["success"]) == (reward, True, False, reward == 1)
@@ -274,11 +271,8 @@ def test_stitched_views_by_hand():
     assert np.isnan(view).all() and (source == -1).all()
     pictures[:] = np.array([0.25, 0.75])[:, None, None, None]
     view, source = stitch(pictures, np.array([1.3, 1.1]), 1.0, 90.0)
-    np.testing.assert_array_equal(np.isnan(view[..., 0]), source < 0)
-    np.testing.assert_allclose(view[source >= 0][:, 0], np.array([0.25, 0.75])[source[source >= 0]])
-    view = view[2, 3:, 0]
-    np.testing.assert_allclose(view, 0.75 + 0 * view)
-    assert len(view) == 5
+    np.testing.assert_allclose(view[..., 0], np.array([0.25, 0.75, np.nan])[source])  # -1 is the last one
+    assert source[2, 3:].tolist() == [1, 1, 1, 1, -1]  # at the edge neither reaches
 
 
 def test_a_stitched_view_is_that_of_the_rays():
@@ -331,17 +325,11 @@ def test_procthor():
 
 
 def test_bad_settings():
-    for task in (ColorRecall, ViewRecall):
-        for settings, error, message in (
-            ({"steps": (200,)}, ValueError, r"steps must be two integers, .*, got \(200,\)"),
-            ({"steps": (0, 5)}, ValueError, r"steps\[0\] must be an integer of at least 1 .*, got 0"),
-            ({"image_size": (0, 8)}, ValueError, "image_size: height must be between 1 and 4096 pixels, got 0"),
-        ):
-            with pytest.raises(error, match=message):
-                TrialEnv(task, **settings)
-    with pytest.raises(ValueError, match=r"square_size must fit into image_size \(12, \d+\), got 13"):
-        TrialEnv(ColorRecall, **SMALL, square_size=13)
     for make, message in (
+        (lambda: ColorRecallConfig(steps=(200,)), r"steps must be two integers, .*, got \(200,\)"),
+        (lambda: ViewRecallConfig(steps=(0, 5)), r"steps\[0\] must be an integer of at least 1 .*, got 0"),
+        (lambda: ViewRecallConfig(image_size=(0, 8)), "image_size: height must be between 1 and 4096 pixels, got 0"),
+        (lambda: ColorRecallConfig(**SMALL, square_size=13), r"square_size must fit into image_size \(12, \d+\), got"),
         (lambda: ColorPool(ColorRecallConfig(), tours=0), "tours must be an integer of at least 1, got 0"),
         (lambda: ViewPool(ViewRecallConfig(), positions=1.5), "positions must be an integer of at least 1, got 1.5"),
         (lambda: ViewPool(ViewRecallConfig(), seed=-1), "seed must be an integer of at least 0, got -1"),
@@ -350,35 +338,21 @@ def test_bad_settings():
             make()
 
 
-def test_bad_options():
-    for env, options in (
-        (
-            TrialEnv(ColorRecall, **COLOR),
-            (
-                ({"key": -1}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got -1"),
-                ({"colour": "gray"}, r"option 'colour' must be 0 \.\.\. 5 or one of \['red', .*\], got 'gray'"),
-                ({"colour": 6}, r"option 'colour' must be 0 \.\.\. 5 or one of .*, got 6"),
-                ({"square": (10, 0)}, r"must be two integers, row 0 \.\.\. 9 and column 0 \.\.\. 13, got \(10, 0\)"),
-                ({"square": (1.5, 0)}, r"must be two integers, .*got \(1.5, 0\)"),
-            ),
-        ),
-        (
-            TrialEnv(ViewRecall, **VIEW),
-            (
-                ({"key": 2.0}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got 2.0"),
-                ({"query": 10}, "option 'query' must be an integer of at least 0 and at most 9, got 10"),
-                ({"start": (0, 0)}, "option 'start' must be three finite numbers"),
-                ({"start": (-9, 0, 0)}, "option 'start' must lie on the largest navigable island"),
-            ),
-        ),
-    ):
-        for option, message in options:
-            with pytest.raises(ValueError, match=message):
-                env.reset(options={"layout": 0, **option})
-
-
-def test_the_sizes_of_the_published_protocol():
-    """The documentation of the tasks names them, and what a memory of this capacity keeps."""
-    color, view = ColorRecallConfig(), ViewRecallConfig()
-    assert (color.steps, color.capacity, color.square_size, color.image_size) == ((200, 200), 200, 8, (84, 84))
-    assert (view.steps, view.image_size, view.hfov_deg, color.hfov_deg) == ((150, 150), (84, 84), 90.0, 90.0)
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        (ColorRecall, {"key": -1}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got -1"),
+        (ColorRecall, {"colour": "gray"}, r"option 'colour' must be 0 \.\.\. 5 or one of \['red', .*\], got 'gray'"),
+        (ColorRecall, {"colour": 6}, r"option 'colour' must be 0 \.\.\. 5 or one of .*, got 6"),
+        (ColorRecall, {"square": (10, 0)}, r"row 0 \.\.\. 9 and column 0 \.\.\. 13, got \(10, 0\)"),
+        (ColorRecall, {"square": (1.5, 0)}, r"must be two integers, .*got \(1.5, 0\)"),
+        (ViewRecall, {"key": 2.0}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got 2.0"),
+        (ViewRecall, {"query": 10}, "option 'query' must be an integer of at least 0 and at most 9, got 10"),
+        (ViewRecall, {"start": (0, 0)}, "option 'start' must be three finite numbers"),
+        (ViewRecall, {"start": (-9, 0, 0)}, "option 'start' must lie on the largest navigable island"),
+    ],
+)
+def test_bad_options(task, options, message):
+    env = TrialEnv(task, **(COLOR if task is ColorRecall else VIEW))
+    with pytest.raises(ValueError, match=message):
+        env.reset(options={"layout": 0, **options})

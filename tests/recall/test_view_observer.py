@@ -50,10 +50,8 @@ def test_episodes_by_hand() -> None:
     rule = ViewObserver(task)
     mean = mean_view(task.config)
     turn = OBSERVED_HEADINGS[1]
-    rule.see(observe([10, 77], [0.0, 0.0], [NO_MOVE, NO_MOVE], [0, 0]))
-    rule.see(observe([200, 77], [turn, -turn], [0, 1], [0, 0]))
-    rule.see(observe([90, 77], [2 * turn, -2 * turn], [0, 1], [0, 0]))
-    rule.see(observe([0, 77], [3 * turn, -3 * turn], [0, 1], [0, 0]))
+    for k, grey in enumerate((10, 200, 90, 0)):
+        rule.see(observe([grey, 77], [k * turn, -k * turn], [0, 1] if k else [NO_MOVE, NO_MOVE], [0, 0]))
     query = observe([0, 0], [QUERY_HEADINGS[0], QUERY_HEADINGS[5]], [NO_MOVE, NO_MOVE], [1, 1])
     rule.see(query)
     pictures = (rule.choose(query).reshape(2, 12, 16, 3) + 1) * 127.5

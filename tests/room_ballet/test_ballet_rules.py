@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +14,8 @@ from memenvs.room_ballet.ballet_task import BalletTask
 from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
 from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.frames import empty_room, frame_rows, frame_table
-from memenvs.room_ballet.posterior import count_dances, dance_posterior, steps_to_dance
-from memenvs.room_ballet.rules import BalletObserver, OneDance
+from memenvs.room_ballet.posterior import dance_posterior, steps_to_dance
+from memenvs.room_ballet.rules import BalletObserver
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 from memenvs.rules import Rule, Window, Wiped
 from tests.rule_scores import play_episode
@@ -28,7 +27,6 @@ RING = [0, 1, 2, 5, 8, 7, 6, 3]
 
 def make(name: str, num_envs: int, **settings: Any) -> TrialVectorEnv:
     spec = find_environment(f"RoomBallet-{name}-v0")
-    assert spec.task is not None
     made = {"obs": "symbols", **spec.defaults, **settings}
     return TrialVectorEnv(spec.task, num_envs, autoreset_mode="Disabled", **made)
 
@@ -44,39 +42,9 @@ def frames_of(visits: list[tuple[int, int]]) -> np.ndarray:
     return np.concatenate([dancer * 9 + PERFORMANCE_CELLS[dance] for dancer, dance in visits]).astype(np.int16)[None]
 
 
-def moves_of(moves: list[int]) -> np.ndarray:
-    """Moves of one visit more than moves, int8, (1, T)."""
-    move = np.full((len(moves) + 1, 32), 4, np.int8)
-    move[1:, 0] = moves
-    return move.reshape(1, -1)
-
-
-def weights(task: BalletTask, visits: list[tuple[int, int]], moves: list[int], dancer: int) -> np.ndarray:
-    return dance_posterior(task, frames_of(visits), moves_of(moves), np.array([dancer * 9 + 4])).weight[0]
-
-
 def test_frames_are_recognised_by_a_few_pixels() -> None:
     np.testing.assert_array_equal(frame_rows(frame_table()), np.arange(2565))
     assert frame_rows(np.stack([empty_room(), np.zeros_like(empty_room())])).tolist() == [-1, -1]
-
-
-def test_three_rooms_of_next_by_hand() -> None:
-    """Dancers 0, 1 and 2 with dances 3, 5 and 6, in three rooms that were visited once each.
-
-    Each room of the start has the probability 1/9, each exit of a room the same, each valid query too.
-    """
-    task = replace(make_ballet("Next"), visits=3)
-    visits = [(0, 3), (1, 5), (2, 6)]
-    # Right, right: the rooms are a row. Both the upper one (0, 1, 2) and the lower one (6, 7, 8) have 2 valid queries.
-    of_row = 1 / 9 * 1 / 2 * 1 / 3 / 2
-    for dancer, expected in ((0, {5: of_row}), (1, {6: of_row, 3: of_row}), (2, {5: of_row})):
-        found = weights(task, visits, [RIGHT, RIGHT], dancer)
-        np.testing.assert_allclose(found, [expected.get(dance, 0) for dance in range(8)], atol=1e-12)
-    # Right, down: 0, 1, 4 (the query is 0), 1, 2, 5 (1 or 2), 4, 5, 8 (5), and 3, 4, 7 (none).
-    first, second, third = 1 / 9 * 1 / 2 * 1 / 3, 1 / 9 * 1 / 3 * 1 / 2 / 2, 1 / 9 * 1 / 4 * 1 / 3
-    for dancer, expected in ((0, {5: first + second}), (1, {6: second + third}), (2, {})):
-        found = weights(task, visits, [RIGHT, DOWN], dancer)
-        np.testing.assert_allclose(found, [expected.get(dance, 0) for dance in range(8)], atol=1e-12)
 
 
 def test_one_room_of_opposite_by_hand() -> None:
@@ -84,17 +52,18 @@ def test_one_room_of_opposite_by_hand() -> None:
     task = replace(make_ballet("Opposite"), visits=2)
     frame = frames_of([(0, 3), (1, 5)])
     frame[:, :32] = -1
+    moves = np.where(np.arange(64) == 32, UP, 4)[None]
     for dancer, share in ((7, 1 / 7), (1, 0)):
-        found = dance_posterior(task, frame, moves_of([UP]), np.array([dancer * 9 + 4]))
+        found = dance_posterior(task, frame, moves, np.array([dancer * 9 + 4]))
         weight = found.weight[0] / found.weight.sum()
         np.testing.assert_allclose(weight, [share * (dance == 5) + (1 - share) / 8 for dance in range(8)])
         assert found.dancer[0] == -1
 
 
-def paths(task: BalletTask) -> Iterator[tuple[list[int], list[int], float]]:
+def paths(task: BalletTask) -> list[tuple[list[int], list[int], float]]:
     """All paths over 3 x 3 rooms: rooms, moves, probability."""
     step = {RIGHT: (0, 1), LEFT: (0, -1), UP: (-1, 0), DOWN: (1, 0)}
-    all_paths: list[tuple[list[int], list[int], float]] = [([room], [], 1 / 9) for room in range(9)]
+    all_paths = [([room], [], 1 / 9) for room in range(9)]
     for _ in range(task.visits - 1):
         longer = []
         for rooms, moves, probability in all_paths:
@@ -106,12 +75,10 @@ def paths(task: BalletTask) -> Iterator[tuple[list[int], list[int], float]]:
             ]
             longer += [([*rooms, room], [*moves, move], probability / len(exits)) for move, room in exits]
         all_paths = longer
-    yield from all_paths
+    return all_paths
 
 
-def slow_weights(
-    task: BalletTask, all_paths: list[tuple[list[int], list[int], float]], episodes: BalletEpisodes, b: int, kept: int
-) -> np.ndarray:
+def slow_weights(task: BalletTask, all_paths: list, episodes: BalletEpisodes, b: int, kept: int) -> np.ndarray:
     """Weights of the dances in Next with the last visits in memory, by all paths over the rooms."""
     dancers, dances = episodes.visit_dancer[b, -kept:].tolist(), episodes.visit_dance[b, -kept:].tolist()
     newest_moves = episodes.action[b, ::32][task.visits - kept + 1 :].tolist()
@@ -124,9 +91,7 @@ def slow_weights(
         visited = rooms if kept == task.visits else range(9)
         queries = [room for room in RING if room in visited and RING[(RING.index(room) + 1) % 8] in visited]
         for room in queries:
-            if (queried in dancers and rooms[dancers.index(queried)] != room) or (
-                queried not in dancers and room in rooms
-            ):
+            if (rooms[dancers.index(queried)] != room) if queried in dancers else (room in rooms):
                 continue
             answer = RING[(RING.index(room) + 1) % 8]
             if answer in rooms:
@@ -138,7 +103,7 @@ def slow_weights(
 
 def test_any_number_of_visits_of_next_against_all_paths() -> None:
     task = replace(make_ballet("Next"), visits=6)
-    all_paths = list(paths(task))
+    all_paths = paths(task)
     episodes = task.sample_batch(12, np.random.default_rng(3))
     for kept in (1, 2, 4, 6):
         is_kept = np.arange(task.steps) >= task.steps - 32 * kept
@@ -173,14 +138,6 @@ def test_windows_against_a_slow_reference(name: str) -> None:
         for i in range(12):
             episodes = task.sample_batch(1, np.random.default_rng([4 + i, 0, 1]))
             assert found[i] == slow_answer(task, episodes, window - 1), (window, i)
-
-
-def test_half_a_visit_counts_in_part() -> None:
-    """Step 2 of the dances, by hand: cells 5, 3, 7, 3, 8, 6, 5, 3."""
-    frame = frames_of([(0, 0), (1, 2)])
-    frame[:, 19:32] = -1
-    frame[:, :18] = -1
-    np.testing.assert_allclose(count_dances(frame, 32)[0], [1 / 2, 0, 1, 0, 0, 0, 1 / 2, 0])
 
 
 @pytest.mark.slow
@@ -233,14 +190,5 @@ def test_steps_back_by_hand() -> None:
 
 
 def test_bits() -> None:
-    bits = {name: BalletObserver(make(name, 1).task).bits for name in BALLET_NAMES}
-    assert bits == {
-        "Next": 24, "ShortStay": 27, "FIFO": 27, "LIFO": 27, "MVFO": 54, "LVFO": 54, "MultiTask": 54, "Opposite": 24,
-        "ABA": 21,
-    }  # fmt: skip
-
-
-def test_one_dance_is_right_in_one_of_eight_episodes() -> None:
-    env = make("ABA", 400)
-    found, right = answers(env, OneDance(env.task), seed=10)
-    assert (found == right).mean() == pytest.approx(1 / 8, abs=0.05)
+    expected = {"Next": 24, "ShortStay": 27, "MultiTask": 54, "Opposite": 24, "ABA": 21}
+    assert {name: BalletObserver(make(name, 1).task).bits for name in expected} == expected

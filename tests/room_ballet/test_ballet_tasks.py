@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +17,7 @@ from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import BalletEpisodes
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
-
-RING = [0, 1, 2, 5, 8, 7, 6, 3]
+from tests.rollouts import same
 
 
 def sample(name: str, batch: int = 500, seed: int = 0, **kwargs: object) -> tuple[BalletTask, BalletEpisodes]:
@@ -27,10 +26,7 @@ def sample(name: str, batch: int = 500, seed: int = 0, **kwargs: object) -> tupl
 
 
 def equal(left: BalletEpisodes, right: BalletEpisodes) -> bool:
-    return all(
-        a.dtype == b.dtype and np.array_equal(a, b)
-        for a, b in zip(vars(left).values(), vars(right).values(), strict=True)
-    )
+    return all(same(value, vars(right)[name]) for name, value in vars(left).items())
 
 
 def rows(episodes: BalletEpisodes, index: slice | np.ndarray) -> BalletEpisodes:
@@ -38,12 +34,8 @@ def rows(episodes: BalletEpisodes, index: slice | np.ndarray) -> BalletEpisodes:
 
 
 def last_visits(place: np.ndarray) -> np.ndarray:
-    """Mark the last visit to each room by a slow loop; bool, (B, V)."""
-    out = np.zeros(place.shape, bool)
-    for b, rooms in enumerate(place.tolist()):
-        for room in set(rooms):
-            out[b, len(rooms) - 1 - rooms[::-1].index(room)] = True
-    return out
+    """Mark the last visit to each room, bool, (B, V)."""
+    return np.array([[room not in rooms[k + 1 :] for k, room in enumerate(rooms)] for rooms in place.tolist()])
 
 
 def test_numbers_are_those_of_splitmix64():
@@ -102,16 +94,12 @@ def test_a_key_gives_the_same_episode_in_every_version():
         assert hashlib.sha256(content).hexdigest()[:16] == expected, (name, kwargs)
 
 
-def test_steps_show_the_visits():
-    for name in BALLET_NAMES:
-        check_steps(name)
-    check_steps("ShortStay", size=5)
-    check_steps("MVFO", rooms=12)
-    check_steps("LVFO", schedule="grid_walk")
-
-
-def check_steps(name: str, **kwargs: object) -> None:
-    """Check frames, places and queries against the visits."""
+@pytest.mark.parametrize(
+    ("name", "kwargs"),
+    [*((name, {}) for name in BALLET_NAMES), ("ShortStay", {"size": 5}), ("LVFO", {"schedule": "grid_walk"})],
+)
+def test_steps_show_the_visits(name, kwargs):
+    """Frames, places and queries against the visits."""
     task, episodes = sample(name, 50, **kwargs)
     steps = np.arange(task.steps)
     assert task.steps == (576 if task.visits == 18 else 1280)
@@ -126,9 +114,8 @@ def check_steps(name: str, **kwargs: object) -> None:
     assert (episodes.query % 9 == 4).all()
     if task.queries_rooms:
         assert (episodes.query_visit == -1).all()
-        np.testing.assert_array_equal(
-            episodes.visit_dancer, np.take_along_axis(episodes.room_dancer, episodes.visit_place.astype(int), 1)
-        )
+        in_room = np.take_along_axis(episodes.room_dancer, episodes.visit_place.astype(int), 1)
+        np.testing.assert_array_equal(episodes.visit_dancer, in_room)
         assert all(len(set(dancers)) == task.rooms for dancers in episodes.room_dancer.tolist())
         np.testing.assert_array_equal(episodes.query // 9, episodes.room_dancer[np.arange(50), episodes.query_place])
     else:
@@ -138,16 +125,6 @@ def check_steps(name: str, **kwargs: object) -> None:
         np.testing.assert_array_equal(episodes.query_place, episodes.visit_place[queried])
         assert (episodes.room_dance == -1).all()
         assert all(len(set(dancers)) == 18 for dancers in episodes.visit_dancer.tolist())
-
-
-def test_episodes_and_tasks_do_not_change():
-    task, episodes = sample("FIFO", 2)
-    for value, name in ((episodes, "label"), (task, "rooms")):
-        with pytest.raises(FrozenInstanceError):
-            setattr(value, name, getattr(value, name))
-    assert len({episodes, task.make_episodes(episodes.key)}) == 2  # arrays have no one truth value
-    with pytest.raises(TypeError, match="positional argument"):
-        BalletTask("ring")
 
 
 def test_moves_lead_from_place_to_place():
@@ -167,15 +144,6 @@ def test_moves_lead_from_place_to_place():
     np.testing.assert_array_equal(cells[:, 1:], np.clip(target, 0, 3))
     is_blocked = ((target < 0) | (target >= 4)).any(-1)
     assert 0.2 < is_blocked.mean() < 0.3  # of 16 rooms 4 have two walls and 8 have one: (4 * 2 + 8) / 16 / 4
-
-
-def test_aba():
-    task, episodes = sample("ABA")
-    assert task.capacity == 8
-    for visits in episodes.visit_place.tolist():
-        assert set(visits[:8]) == set(range(8))
-        assert set(visits[7:]) == {visits[7]}
-    assert set(episodes.query_visit.tolist()) == set(range(7))
 
 
 def test_dances_are_balanced_as_in_the_release():
@@ -280,28 +248,20 @@ def test_invalid_queries():
     b = next(b for b in range(200) if len(set(episodes.visit_place[b].tolist())) < 9)
     one = rows(episodes, slice(b, b + 1))
     unvisited = min(set(range(9)) - set(one.visit_place[0].tolist()))
-    with pytest.raises(
-        ValueError, match=rf"query must be a room that was visited and whose answer was, one of \[.*\], got {unvisited}"
-    ):
-        task.with_query(one, np.array([unvisited]))
-    with pytest.raises(ValueError, match=r"query must be a room that was visited .*, got 4"):
-        task.with_query(one, np.array([4]))  # the middle has no next room
+    for query in (unvisited, 4):  # the middle has no next room
+        with pytest.raises(ValueError, match=rf"query must be a room that was visited .* one of \[.*\], got {query}"):
+            task.with_query(one, np.array([query]))
     for query in ([9], [-1], [0.0], [0, 1]):
-        with pytest.raises(
-            ValueError, match=r"query must be the number of a room, 0 \.\.\. 8, for each of 1 episodes, got"
-        ):
+        with pytest.raises(ValueError, match=r"query must be the number of a room, 0 \.\.\. 8, for each of 1 episodes"):
             task.with_query(one, np.array(query))
 
 
 def test_rooms_on_the_map():
     """Row by row; in the ring without the middle one."""
-    ring = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2), (2, 2)]
     for name, kwargs, side, positions in (
         ("Next", {}, 3, [(k % 3, k // 3) for k in range(9)]),
-        ("Opposite", {}, 3, ring),
+        ("Opposite", {}, 3, [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2), (2, 2)]),
         ("FIFO", {}, 3, [(k % 3, k // 3) for k in range(8)]),
-        ("LIFO", {"schedule": "grid_walk"}, 3, [(k % 3, k // 3) for k in range(9)]),
-        ("MVFO", {"rooms": 4}, 2, [(0, 0), (1, 0), (0, 1), (1, 1)]),
         ("MVFO", {"rooms": 12}, 4, [(k % 4, k // 4) for k in range(12)]),
         ("ShortStay", {"size": 5}, 5, [(k % 5, k // 5) for k in range(25)]),
     ):
@@ -310,21 +270,14 @@ def test_rooms_on_the_map():
 
 
 def test_invalid_settings():
-    no_schedule = r"unknown schedule 'walk'; did you mean 'grid_walk'\? Choose from \['histogram', 'grid_walk'\]"
-    no_setting = r"ballet 'FIFO' got an unexpected keyword argument 'rooms'; choose from \['schedule'\]"
     for name, kwargs, error, message in (
         ("Polka", {}, ValueError, r"unknown ballet 'Polka'; choose from \['Next', 'ShortStay'"),
-        ("FIFO", {"schedule": "walk"}, ValueError, no_schedule),
-        ("FIFO", {"rooms": 6}, TypeError, no_setting),
+        ("FIFO", {"schedule": "walk"}, ValueError, "unknown schedule 'walk'; did you mean 'grid_walk'"),
+        ("FIFO", {"rooms": 6}, TypeError, r"unexpected keyword argument 'rooms'; choose from \['schedule'\]"),
         ("MVFO", {"rooms": 3}, ValueError, "rooms must be an integer of 4 to 12, got 3"),
         ("MVFO", {"rooms": 13}, ValueError, "rooms must be an integer of 4 to 12, got 13"),
         ("MVFO", {"rooms": 8.0}, ValueError, "rooms must be an integer of 4 to 12, got 8.0"),
-        (
-            "MVFO",
-            {"rooms": 6, "schedule": "grid_walk"},
-            ValueError,
-            "rooms can be chosen with schedule 'histogram' only",
-        ),
+        ("MVFO", {"rooms": 6, "schedule": "grid_walk"}, ValueError, "rooms can be chosen with schedule 'histogram'"),
         ("ShortStay", {"size": 6}, ValueError, r"size must be one of \(3, 4, 5\), got 6"),
     ):
         with pytest.raises(error, match=message):

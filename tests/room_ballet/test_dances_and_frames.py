@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
 from memenvs.room_ballet.frames import COLOURS, SHAPES, empty_room, frame_table, sprites
 
-#: Drawn by hand from the table of masks in the release.
+#: Drawn by hand from the table of masks in the release; of some the upper half with the middle, which is mirrored.
 BY_HAND = {
     "triangle": """
         ....#....
@@ -20,66 +19,27 @@ BY_HAND = {
         .#######.
         .#######.
         #########""",
-    "empty_square": """
-        #########
-        #########
-        ##.....##
-        ##.....##
-        ##.....##
-        ##.....##
-        ##.....##
-        #########
-        #########""",
+    "empty_square": "\n".join(["#########"] * 2 + ["##.....##"] * 5 + ["#########"] * 2),
     "ex": """
         ##.....##
         ###...###
         .###.###.
         ..#####..
-        ...###...
-        ..#####..
-        .###.###.
-        ###...###
-        ##.....##""",
+        ...###...""",
     "circle": """
         ....#....
         ..#####..
         .#######.
         .#######.
-        #########
-        .#######.
-        .#######.
-        ..#####..
-        ....#....""",
+        #########""",
     "empty_circle": """
         ..#####..
         .##...##.
         ##.....##
         #.......#
-        #.......#
-        #.......#
-        ##.....##
-        .##...##.
-        ..#####..""",
-    "upside_down_tee": """
-        ...###...
-        ...###...
-        ...###...
-        ...###...
-        ...###...
-        ...###...
-        #########
-        #########
-        #########""",
-    "h": """
-        ###...###
-        ###...###
-        ###...###
-        #########
-        #########
-        #########
-        ###...###
-        ###...###
-        ###...###""",
+        #.......#""",
+    "upside_down_tee": "\n".join(["...###..."] * 6 + ["#########"] * 3),
+    "h": "\n".join(["###...###"] * 3 + ["#########"] * 3 + ["###...###"] * 3),
     "plus": "\n".join(["...###..."] * 3 + ["#########"] * 3 + ["...###..."] * 3),
     "u": "\n".join(["###...###"] * 6 + ["#########"] * 3),
     "vertical_stripes": "\n".join(["#.#.#.#.#"] * 9),
@@ -88,7 +48,8 @@ BY_HAND = {
 
 def test_sprites_by_hand():
     for name, drawing in BY_HAND.items():
-        mask = np.array([[pixel == "#" for pixel in line.strip()] for line in drawing.split()])
+        lines = drawing.split()
+        mask = np.array([[pixel == "#" for pixel in line] for line in lines + lines[-2::-1] * (len(lines) == 5)])
         for colour in ("brown", "light_yellow"):
             sprite = sprites()[list(SHAPES).index(name) * 19 + list(COLOURS).index(colour)]
             np.testing.assert_array_equal(sprite, np.where(mask[..., None], COLOURS[colour], 0))
@@ -118,19 +79,6 @@ def test_a_frame_is_walls_floor_and_one_dancer():
     assert (empty[walls] == 40).all() and (empty[~walls] == 0).all()
 
 
-def test_frames_are_rendered_once_and_cannot_be_spoilt():
-    assert frame_table() is frame_table()
-    with pytest.raises(ValueError, match="read-only"):
-        frame_table()[0, 0, 0] = 1
-
-
-def test_performances_stand_still_and_end_at_the_centre():
-    assert PERFORMANCE_CELLS.shape == (8, 32)
-    assert (PERFORMANCE_CELLS[:, :16] == 4).all()
-    assert (PERFORMANCE_CELLS[:, 31] == 4).all()
-    assert ((PERFORMANCE_CELLS >= 0) & (PERFORMANCE_CELLS < 9)).all()
-
-
 #: From the paper's appendix and its release, in the order of the labels; N is one row up.
 MOVES = {
     "circle_cw": "N E S S W W N N E E S S W W N E",
@@ -142,25 +90,11 @@ MOVES = {
     "plus_cw": "N S E W S N W E " * 2,
     "plus_ccw": "N S W E S N E W " * 2,
 }
-RGB = {
-    "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "purple": (128, 0, 128), "orange": (255, 165, 0),
-    "yellow": (255, 255, 0), "brown": (128, 64, 0), "pink": (255, 64, 255), "cyan": (0, 255, 255),
-    "dark_green": (0, 100, 0), "dark_red": (100, 0, 0), "dark_blue": (0, 0, 100), "olive": (100, 100, 0),
-    "teal": (0, 100, 100),
-    "lavender": (215, 200, 255), "peach": (255, 210, 170), "rose": (255, 205, 230), "light_green": (200, 255, 200),
-    "light_yellow": (255, 255, 200),
-}  # fmt: skip
-
-
-def test_colours_of_sprites_in_their_order():
-    assert list(COLOURS) == list(RGB)
-    for number, colour in enumerate(RGB.values()):
-        sprite = sprites()[list(SHAPES).index("plus") * 19 + number]
-        np.testing.assert_array_equal(sprite[4, 4], colour)  # the middle of a plus
 
 
 def test_every_dance_is_its_moves():
     assert list(DANCES) == list(MOVES)
+    assert PERFORMANCE_CELLS.shape == (8, 32) and (PERFORMANCE_CELLS[:, :16] == 4).all()  # first it stands still
     for dance, moves in enumerate(MOVES.values()):
         row, column, cells = 1, 1, []
         for move in moves.split():

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.presets.pretrained import unpack_pretrained
-from memenvs.agents.study import ROWS, Played, find_studies, load_study, read_rows, settings_hash
-
-FILE = find_studies()["changing_worlds"]
+from memenvs.agents.study import ROWS, Played, read_rows, settings_hash
 
 
 def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
@@ -26,23 +23,6 @@ def test_tasks_differ_in_the_trials_and_methods_in_the_memory(study, module):
                 assert changed <= set(module.TRIALS[kind])
 
 
-def test_the_learning_rate_is_that_of_the_matrix(module):
-    file = find_studies()["matrix"]
-    matrix = sys.modules[load_study(file).tables.__module__]
-    rates = read_rows(file.with_name("rates.jsonl"))
-    chosen = {memory: float(matrix.best_rate(rates, "darkroom-gap", memory)) for memory in module.MEMORIES}
-    assert chosen == dict.fromkeys(module.MEMORIES, module.LEARNING_RATE)
-    for memory, (name, settings) in module.MEMORIES.items():
-        changes = matrix.MEMORIES[memory]
-        assert (changes["policy.memory"], changes.get("policy.memory_kwargs", {})) == (name, settings)
-
-
-def test_trials_of_the_darkroom_are_whole_rollouts(study, module):
-    config = study.configs["darkroom-itinerary"]["relic"]
-    assert config.learner.n_steps == len(module.ITINERARY) * config.env_kwargs["max_episode_steps"]
-    assert config.total_steps % (config.n_envs * config.env_kwargs["max_episode_steps"]) == 0
-
-
 @pytest.mark.parametrize("task", ["darkroom-itinerary", "homes-fixed"])
 def test_evaluations_are_in_new_places(study, module, monkeypatch, task):
     monkeypatch.setattr(module, "play_trials", lambda played, *metrics, **changes: changes)
@@ -54,9 +34,9 @@ def test_evaluations_are_in_new_places(study, module, monkeypatch, task):
 
 
 @pytest.mark.nightly
-def test_the_shipped_agent_pays_for_a_change_what_its_row_says(study, module, tmp_path):
+def test_the_shipped_agent_pays_for_a_change_what_its_row_says(study, module, file, tmp_path):
     """To the last bit; the README rounds the mean of its three seeds to 10 points."""
-    row = read_rows(FILE.with_name(ROWS)).of("homes-fixed", "relic")[0]
+    row = read_rows(file.with_name(ROWS)).of("homes-fixed", "relic")[0]
     with RunDirectory(unpack_pretrained("extobjnav-small", tmp_path / "run")) as run:
         assert settings_hash(run.config) == row["settings"]
         results = study.evaluations["itinerary"](Played("homes-fixed", "relic", run.config, run))

@@ -12,14 +12,13 @@ import pytest
 
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.experiment import HEAD_SETTINGS, MEMORY_SETTINGS
-from memenvs.agents.study import ROWS, Played, Rows, Study, find_studies, read_rows
+from memenvs.agents.study import ROWS, Played, Rows, Study, read_rows
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.score import Score
 from memenvs.verbalization.language.wordings import KINDS
 from memenvs.verbalization.queries import DialogQueries
 from tests.agents.papers.emv.small_runs import DATA
 
-FILE = find_studies()["episodic_qa"]
 FOLDS, TASK = 10, "episodic-qa"
 
 
@@ -60,11 +59,11 @@ def test_answers_are_counted_by_length_fold_kind_and_distance(own: ModuleType, m
     result = own.count_answers(SimpleNamespace(config=SimpleNamespace(use_threads=lambda: None)), {})
     assert result["lengths"] == [1, 2, 3, 5]
     dialogs = Answers.task.dialogs("test")
-    lengths = np.array([len(dialogs.history(number)) for number in range(len(dialogs))])
     for i, length in enumerate(result["lengths"]):
         right, total = np.zeros((2, FOLDS, len(KINDS)), int)
         facts, categories, distance = np.zeros(3, int), np.zeros(7, int), {}
-        for place, history in enumerate(np.flatnonzero(lengths == length).tolist()):
+        histories = [number for number in range(len(dialogs)) if len(dialogs.history(number)) == length]
+        for place, history in enumerate(histories):
             for question in range(4):
                 qa = dialogs.question(history, question).qa
                 category, *numbers = score(history, question)
@@ -76,8 +75,8 @@ def test_answers_are_counted_by_length_fold_kind_and_distance(own: ModuleType, m
                 if qa.distance is not None:
                     before = distance.get(str(qa.distance), (0, 0))
                     distance[str(qa.distance)] = [before[0] + (category == 2), before[1] + 1]
-        for name, values in (("correct", right), ("questions", total), ("facts", facts), ("categories", categories)):
-            assert result[name][i] == values.tolist(), name
+        counted = {"correct": right, "questions": total, "facts": facts, "categories": categories}
+        assert {name: result[name][i] for name in counted} == {name: count.tolist() for name, count in counted.items()}
         assert result["distance"][i] == distance
 
 
@@ -139,8 +138,8 @@ def test_precision_and_recall_of_facts(module: ModuleType) -> None:
     assert module.facts(rows, "wide-text") == ["75.0", "50.0"]
 
 
-def test_the_figure_needs_every_line(study: Study) -> None:
-    rows = read_rows(FILE.with_name(ROWS))
+def test_the_figure_needs_every_line(study: Study, file: Path) -> None:
+    rows = read_rows(file.with_name(ROWS))
     assert study.figures["episodic_qa"](rows) is not None
     assert study.figures["episodic_qa"](Rows(row for row in rows if row["method"] != "text-only")) is None
 

@@ -6,10 +6,7 @@ import re
 
 import numpy as np
 
-from memenvs.agents.study import find_studies
 from memenvs.registry import find_environment
-
-FILE = find_studies()["needs_memory"]
 
 
 def test_runs_in_the_darkroom_differ_in_the_gap_alone(study):
@@ -34,9 +31,9 @@ def test_an_interval_needs_three_seeds(module):
     assert format_scores(np.array([])) == "-"
 
 
-def test_the_page_has_the_scores_of_certificates():
+def test_the_page_has_the_scores_of_certificates(file):
     """Best policy of the present view, best attack, perfect memory, and the verdict."""
-    table = re.findall(r"(?:^\|.*\n)+", FILE.with_name("page.md").read_text(), re.MULTILINE)[0].splitlines()[2:]
+    table = re.findall(r"(?:^\|.*\n)+", file.with_name("page.md").read_text(), re.MULTILINE)[0].splitlines()[2:]
     assert len(table) >= 4
     for line in table:
         cells = [cell.strip() for cell in line.strip("|").split("|")][1:]

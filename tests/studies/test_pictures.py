@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies
+from memenvs.agents.study import Rows, Study
 from memenvs.retention import STRATEGIES
-
-FILE = find_studies()["pictures"]
 
 
 @pytest.mark.parametrize(
@@ -47,21 +45,15 @@ def test_errors_of_ballets_by_task_and_seed(study: Study) -> None:
     """Own strategies have (1 + 6 + 11 + 16) / 4 thousandths with seed 0, and half of that with seed 2."""
     rows = ballets({0: 1.0, 2: 0.5})
     errors, by_seed = study.tables(Rows(rows))
-    assert errors.lines[0] == [
-        "FIFO",
-        "0.001, 0.0005",
-        "0.002, 0.001",
-        "0.003, 0.0015",
-        "0.004, 0.002",
-        "0.005, 0.0025",
-    ]
+    first = ["FIFO", "0.001, 0.0005", "0.002, 0.001", "0.003, 0.0015", "0.004, 0.002", "0.005, 0.0025"]
+    assert errors.lines[0] == first
     assert by_seed.lines == [
         [0, "0.0085", "0.007", "0.008", "0.009", "0.01", "0.011"],
         [2, "0.00425", "0.0035", "0.004", "0.0045", "0.005", "0.0055"],
     ]
     (alone,) = study.tables(Rows([row for row in rows if row["method"] in STRATEGIES[:2]]))
     assert alone.header == ["task", "FIFO", "LIFO"]
-    figure = study.figures["pictures"](Rows(rows))
-    assert figure is not None and study.figures["pictures"](Rows(rows[:-2])) is None
-    drawn = figure.axes[0].images[0].get_array()
+    draw = study.figures["pictures"]
+    assert draw(Rows(rows[:-2])) is None
+    drawn = draw(Rows(rows)).axes[0].images[0].get_array()
     np.testing.assert_allclose(drawn[0], 0.75 * np.arange(1, 6) / 1000)

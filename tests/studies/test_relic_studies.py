@@ -32,21 +32,6 @@ def test_methods_get_the_same_steps_and_evaluation(name: str) -> None:
             assert all(getattr(config, setting) == getattr(first, setting) for setting in same)
 
 
-def test_trials_hold_whole_chunks_and_checkpoints_whole_trials() -> None:
-    carried = {
-        method: config
-        for methods in OBJNAV.configs.values()
-        for method, config in methods.items()
-        if config.learner.reset_each_rollout is False
-    }
-    assert set(carried) == {"trxl", "rl2"}
-    for config in carried.values():
-        trial = config.env_kwargs["trial_steps"]
-        assert trial % config.learner.n_steps == 0
-        assert config.learner.n_steps * config.checkpoint_rollouts % trial == 0
-        assert config.eval_kwargs["trial_steps"] is None  # trials of an evaluation are as long as it is
-
-
 @pytest.mark.slow
 def test_every_method_learns() -> None:
     """Two trials of short episodes and a narrow memory; every other setting goes through the learner."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
-from memenvs.agents.study import Rows, Study, find_studies
+from memenvs.agents.study import Rows, Study
 from memenvs.retention import eviction_times
-
-FILE = find_studies()["visual_match"]
 
 
 @pytest.mark.slow
@@ -53,14 +50,3 @@ def test_methods_of_a_task_have_the_same_steps_and_a_memory_below_the_stay(study
             capacity = capacities.get(task) if method in ("ama", "ama-long", "mvfo", "fifo", "sat-pm") else None
             assert config.policy["memory_kwargs"].get("capacity") == capacity
             assert config.learner.n_steps == sum(config.env_kwargs.get("phases", (4, 80, 16)))
-
-
-def test_tables_show_each_seed_and_leave_out_what_has_no_row(study: Study) -> None:
-    def row(task: str, seed: int, success: float) -> dict[str, Any]:
-        evaluation = {"agent": {"metrics": {"success": {"mean": [success]}}}}
-        return {"task": task, "method": "mvfo", "seed": seed, "steps": 1000, "evaluations": {"evaluation": evaluation}}
-
-    (table,) = study.tables(Rows([row("visual-match", seed, success) for seed, success in enumerate((0.5, 0.75, 1.0))]))
-    # 4.303 standard errors of 14.4
-    assert table.lines == [["MVFO (`mvfo`)", "75.0 +- 62.1", "50.0 / 75.0 / 100.0", "1,000", "-", "-", "-"]]
-    assert study.tables(Rows([])) == []

@@ -19,14 +19,10 @@ def second(*date: int) -> int:
 
 
 def make_episode(goals, outcomes, steps, seen=(), start="roomcenter") -> Episode:
-    """Make an episode.
+    """Make an episode of goals (predicate, object, place), which are reached or not.
 
-    Args:
-        goals: ("objectAt" or "grasped", object, place).
-        outcomes: Whether each was reached.
-        steps: (verb, location, object or None, start, end, success); the left hand does everything.
-        seen: (second, object) of sightings.
-        start: Location of the robot.
+    Steps are actions of the left hand: (verb, location, object or None, start, end, success). A sighting in `seen` is
+    (second, object).
     """
     actions, place = [], start
     for verb, location, symbol, begin, end, success in steps:
@@ -40,16 +36,9 @@ def make_episode(goals, outcomes, steps, seen=(), start="roomcenter") -> Episode
     none = np.zeros((count, 0), np.int16)
     frames = Frames(times, none, none, none, objects, none, none)
     end = max(action.end for action in actions)
-    ok = all(action.status == "success" for action in actions)
-    return Episode(
-        tuple(Goal(*goal) for goal in goals),
-        tuple(outcomes),
-        StartState(start, {}),
-        tuple(actions),
-        "success" if ok else "failure",
-        end,
-        frames,
-    )
+    status = "success" if all(action.status == "success" for action in actions) else "failure"
+    named = tuple(Goal(*goal) for goal in goals)
+    return Episode(named, tuple(outcomes), StartState(start, {}), tuple(actions), status, end, frames)
 
 
 def three_episodes() -> History:
@@ -89,12 +78,9 @@ def three_episodes() -> History:
 
 def ambiguous_day() -> History:
     """Two episodes of the same afternoon, in which different objects were grasped."""
+    move = ("move", "sink", None, 0, 9, True)
     first, last = (
-        make_episode(
-            [("grasped", symbol, LEFT)],
-            [True],
-            [("move", "sink", None, 0, 9, True), ("grasp", "sink", symbol, 10, 60, True)],
-        )
+        make_episode([("grasped", symbol, LEFT)], [True], [move, ("grasp", "sink", symbol, 10, 60, True)])
         for symbol in ("corn", "oil")
     )
     return History((first, last), (second(2021, 7, 5, 14, 10), second(2021, 7, 5, 14, 20)), second(2021, 7, 6, 9, 0))

@@ -85,14 +85,7 @@ def test_every_phrase_denotes_its_moment_and_is_parsed_to_it():
         assert draw_form(forms, rng).contains(moment)
 
 
-def test_wordings_are_as_many_as_promised_and_distinct():
-    least = {
-        "clock.time": 6, "clock.date": 6, "clock.weekday": 3, "action.open": 12, "action.task": 8,
-        "problems.interval": 8, "problems.specific": 8, "past_time.action": 8, "past_time.see": 6, "location.robot": 8,
-        "location.object": 6, "object.moved": 8, "object.grasped": 6, "duration.act": 8, "summary.period": 8,
-        "how_often.grasp": 6, "how_often.visit": 6, "how_often.moved": 6,
-    }  # fmt: skip
-    assert {name: len(family.wordings) for name, family in FAMILIES.items()} == least
+def test_wordings_are_distinct_and_some_are_held_out():
     wordings = [wording for family in FAMILIES.values() for wording in family.wordings]
     assert len(set(wordings)) == len(wordings)
     assert {family.kind for family in FAMILIES.values()} == set(KINDS)

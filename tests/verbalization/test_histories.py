@@ -24,12 +24,8 @@ def sample(config, count, length, number, key=(5,)):
 
 
 def test_date_fields():
-    dates = [datetime(2020, 7, 29, 14, 56, 7), datetime(2021, 12, 31, 23, 59, 59), datetime(2020, 2, 29)]
-    assert date_fields(np.array([as_seconds(date) for date in dates])).tolist() == [
-        [0, 7, 29, 3, 14, 56, 7],
-        [1, 12, 31, 5, 23, 59, 59],
-        [0, 2, 29, 6, 0, 0, 0],
-    ]
+    edges = [as_seconds(date) for date in (datetime(2021, 12, 31, 23, 59, 59), datetime(2020, 2, 29))]
+    assert date_fields(np.array(edges)).tolist() == [[1, 12, 31, 5, 23, 59, 59], [0, 2, 29, 6, 0, 0, 0]]
     seconds = np.random.default_rng(0).integers(0, 29 * 365 * DAY, 1000)
     for row, second in zip(date_fields(seconds).tolist(), seconds.tolist(), strict=True):
         date = as_datetime(second)
@@ -90,13 +86,11 @@ def test_episodes_are_drawn_without_replacement_until_too_few_are_left():
 def test_continuous_histories_are_runs_in_one_house():
     sampler = sample(DEBIASED, 40, 4, 200)
     starts = Counter()
-    for i in range(200):
-        history = sampler.history(i)
-        if len(history):
-            numbers = [episode.number for episode in history.episodes]
-            assert numbers == list(range(numbers[0], numbers[0] + 4)) and numbers[0] // 10 == numbers[-1] // 10
-            starts[numbers[0] % 10] += 1
-            assert history.ends[-1] < history.question_time
+    for history in filter(len, map(sampler.history, range(200))):
+        numbers = [episode.number for episode in history.episodes]
+        assert numbers == list(range(numbers[0], numbers[0] + 4)) and numbers[0] // 10 == numbers[-1] // 10
+        starts[numbers[0] % 10] += 1
+        assert history.ends[-1] < history.question_time
     assert set(starts) == {0, 1, 2, 4, 5, 6} and 0 < 200 - starts.total() < 12  # 2 % are empty
     sampler = sample(DEBIASED, 100, 2, 100)
     failures = [any(e.actions[-1].status == "failure" for e in sampler.history(i).episodes) for i in range(100)]
@@ -114,9 +108,7 @@ def test_splits_and_scales():
     assert datas["test"].scaling is datas["train"].scaling
     more = load_data(FAITHFUL, "test", (1, 3), "smoke", histories=25).histories
     assert (len(more), len(more.pool)) == (50, 125)  # 2.5 times as many of both
-    assert [str(e.actions) for e in more.pool.episodes[:50]] == [
-        str(e.actions) for e in datas["test"].histories.pool.episodes
-    ]
+    assert {str(e.actions) for e in more.pool.episodes[:50]} == plans[2]
     assert SCALES["paper"][0].episodes == 3350 and split_size("laptop", "test").questions == 60
     seen = household("debiased", pairs="seen", key_frames="events")
     for split, expected in (("train", {False}), ("unseen_pairs", {True})):
@@ -155,11 +147,9 @@ def test_key_frames_as_arrays():
     assert empty.any() and not frames["sub"][:, :6][empty].any()
     expected = (raw[2] - data.scaling.mean) / data.scaling.std
     assert np.array_equal(frames["sub"][:, 6:], expected[:, 6:])
-    everything = data.frames.parts
-    filled = everything["objects"] > 0
-    assert np.allclose(everything["sub"][:, 6:].mean(0), 0, atol=1e-3)
-    assert np.allclose(everything["sub"][:, 6:].std(0), 1, atol=1e-3)
-    assert np.allclose(everything["sub"][filled[:, 0], :3].std(0), 1, atol=1e-3)
+    signals, is_filled = data.frames.parts["sub"], data.frames.parts["objects"][:, 0] > 0
+    for scaled in (signals[:, 6:], signals[is_filled, :3]):
+        assert np.allclose(scaled.mean(0), 0, atol=1e-3) and np.allclose(scaled.std(0), 1, atol=1e-3)
     # Scaled by the training split, the means of another split are not 0.
     assert np.abs(load_data(FAITHFUL, "test", (2,), "smoke").frames.parts["sub"].mean(0)).max() > 1e-2
 
@@ -182,10 +172,7 @@ def test_bad_arguments_are_named():
         (lambda: load_data(FAITHFUL, "training"), "unknown split 'training'"),
         (lambda: load_data(FAITHFUL, scale="huge"), "unknown scale 'huge'"),
         (lambda: load_data(FAITHFUL, scale="smoke", histories=0), "histories must be an integer of at least 1"),
-        (
-            lambda: sample(household(failure=(0.0,) * 3, failure_histories=0.5), 5, 1, 4).history(1),
-            "no run of 1 of the pool's 5 episodes is with a failure",
-        ),
+        (lambda: sample(household(failure=(0.0,) * 3, failure_histories=0.5), 5, 1, 4).history(1), "no run of 1 of"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()

@@ -52,13 +52,11 @@ CASES = (
     (MORNING, "I moved the red cup to the fridge.", ONLY_ACTION, 1, 2, 3),
     (MORNING, "I grasped the red cup.", WRONG, 0, 2, 3),
     (MORNING, "I grasped the green cup.", PARTIAL, 1, 1, 3),
-    (MORNING, "I moved the green cup.", PARTIAL, 2, 0, 3),
     (MORNING, "I moved the green cup to the sink and grasped the corn.", TMI_CORRECT, 3, 2, 3),
     (MORNING, "I moved the green cup to the sink and grasped the cocoa.", TMI_WRONG, 3, 2, 3),
     (MORNING, "I moved the green cup to the sink yesterday at 09:12.", TMI_CORRECT, 3, 1, 3),
     (MORNING, "I moved the green cup to the sink at noon.", TMI_WRONG, 3, 1, 3),
     (MORNING, "I tried to but failed to move the green cup to the sink.", TMI_WRONG, 3, 1, 3),
-    (MORNING, "I did not do anything.", WRONG, 0, 1, 3),
     (MORNING, "Never.", INAPPROPRIATE, 0, 0, 3),
     (MORNING, "I moved the dragon to the sink.", INAPPROPRIATE, 0, 0, 3),
     (MORNING, "", INAPPROPRIATE, 0, 0, 3),
@@ -75,22 +73,18 @@ CASES = (
     (CORN, "I was at the round table.", PARTIAL, 1, 0, 2),
     (CORN, "I put the corn on the round table.", TMI_CORRECT, 2, 1, 2),
     (CORN, "I put the oil on the round table.", TMI_WRONG, 2, 1, 2),
-    (CORN, "It took two minutes.", INAPPROPRIATE, 0, 0, 2),
     ("where were you yesterday at 09:14?", "I was at the sink.", CORRECT, 1, 0, 1),
     ("where were you yesterday at 09:14?", "I just arrived at the sink.", TMI_CORRECT, 1, 1, 1),
-    ("where were you yesterday at 09:14?", "I was at the setting place.", WRONG, 0, 1, 1),
     ("when did you put the corn on the round table?", "I did it yesterday at 16:41.", CORRECT, 1, 0, 1),
     ("when did you put the corn on the round table?", "I did it on July 5 at 16:41.", CORRECT, 1, 0, 1),
     ("when did you put the corn on the round table?", "I did it yesterday at 5 o clock.", WRONG, 0, 1, 1),
     ("when did you put the corn on the round table?", "I did it tomorrow at noon.", WRONG, 0, 1, 1),
     ("when did you put the corn on the round table?", "I did it at some time.", INAPPROPRIATE, 0, 0, 1),
-    ("how long did it take to grasp the corn?", "It took about one minute.", CORRECT, 1, 0, 1),
     ("how long did it take to grasp the corn?", "It took 62 seconds.", CORRECT, 1, 0, 1),
     ("how long did it take to grasp the corn?", "It took about two minutes.", WRONG, 0, 1, 1),
     ("how long did it exactly take to grasp the corn?", "It took 63 seconds.", CORRECT, 1, 0, 1),
     ("how long did it exactly take to grasp the corn?", "It took 66 seconds.", WRONG, 0, 1, 1),
     ("how often have you been at the sink?", "twice", CORRECT, 1, 0, 1),
-    ("how often have you been at the sink?", "2 times", CORRECT, 1, 0, 1),
     ("how often have you been at the sink?", "Only once.", WRONG, 0, 1, 1),
     ("were there any problems today?", "No, everything went fine.", CORRECT, 1, 0, 1),
     ("were there any problems today?", "Yes, i failed to grasp the oil today at noon.", WRONG, 0, 4, 1),
@@ -139,8 +133,7 @@ def test_a_file_of_answers_is_scored(tmp_path, capsys):
     path = tmp_path / "answers.json"
     names = ["--preset", "debiased", "--scale", "smoke", "--lengths", "1", "5", "--questions", "9"]
     assert main(["verbalization", "questions", str(path), *names]) == 0
-    document = answer_all(path)
-    ids = [entry["id"] for entry in document["answers"]]
+    ids = [entry["id"] for entry in answer_all(path)["answers"]]
     assert len(set(ids)) == len(ids) == 9 * 2 * 10
     kinds = Counter(answer.gold.kind for answer in score_file(path))
     assert set(kinds) == set(KINDS) and max(kinds.values()) < 60
@@ -181,9 +174,8 @@ def test_wrong_files_are_refused(tmp_path, capsys):
         assert main(["score", "emv", str(path)]) == 2, message
         assert message in capsys.readouterr().err
     path.write_text("[]")
-    assert main(["score", "emv", str(path)]) == 2
-    assert main(["score", "emv", str(tmp_path / "none.json")]) == 2
-    assert main(["score", "emv", str(path), "--split", "test"]) == 2
+    for arguments in ([str(path)], [str(tmp_path / "none.json")], [str(path), "--split", "test"]):
+        assert main(["score", "emv", *arguments]) == 2
     assert "--split: must not be given with emv" in capsys.readouterr().err
     with pytest.raises(ValueError, match="unknown split 'all'"):
         QuestionSet(split="all")
@@ -223,10 +215,8 @@ def test_any_answer_has_a_category(count):
     categories = Counter()
     for number in range(count):
         gold = golds[number % len(golds)]
-        # Tokens at random, or an answer to any question with some of its tokens replaced.
-        tokens = (
-            TOKENIZER.encode(answers[int(rng.integers(len(answers)))]) if number % 3 else [0] * int(rng.integers(30))
-        )
+        # An answer to any question with some of its tokens replaced, or, of each third one, all.
+        tokens = TOKENIZER.encode(answers[int(rng.integers(len(answers)))])
         noise = rng.integers(len(TOKENIZER), size=len(tokens))
         text = TOKENIZER.decode(np.where(rng.random(len(tokens)) < (0.1 if number % 3 else 1), noise, tokens))
         categories[score_answer(text, gold, log).category] += 1
@@ -243,14 +233,13 @@ def test_any_answer_has_a_category(count):
 
 
 def test_summary_by_hand() -> None:
-    """The mean over kinds leaves out the clock; additions that are true are not right."""
+    """The mean over kinds leaves out the clock; additions that are true are not right. Some answers are overwritten."""
     log = Log(three_episodes())
     clock, action, place = (gold_of(log, text) for text in ("what time is it?", MORNING, CORN))
-    near, far = replace(action, distance=1), replace(action, distance=2)
-    categories = (
-        *((clock, 1, WRONG), (near, 1, CORRECT), (far, 5, WRONG), (far, 5, TMI_WRONG)),
-        *((place, 1, TMI_CORRECT), (place, 1, CORRECT)),
-    )
+    place = replace(place, last_change=5)
+    near, far = replace(action, distance=1, last_change=1), replace(action, distance=2, last_change=4)
+    of_actions = ((near, 1, CORRECT), (far, 5, WRONG), (far, 5, TMI_WRONG))
+    categories = ((clock, 1, WRONG), *of_actions, (place, 1, TMI_CORRECT), (place, 1, CORRECT))
     scored = [ScoredAnswer(gold, length, Score(category, 1, 1, 2)) for gold, length, category in categories]
     summary = summarise(scored)
     assert summary["correct"] == {
@@ -259,6 +248,9 @@ def test_summary_by_hand() -> None:
         "location": {"1": 0.5, "all": 0.5},
         "mean over kinds": {"1": 0.75, "5": 0.0, "all": pytest.approx((1 / 3 + 1 / 2) / 2)},
         "all questions": {"1": 0.5, "5": 0.0, "all": pytest.approx(2 / 6)},
+        "overwritten, newest": {"1": 1.0, "all": 1.0},
+        "overwritten, recent": {"5": 0.0, "all": 0.0},
+        "overwritten, old": {"1": 0.5, "all": 0.5},
     }
     assert summary["facts"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5}
     assert {name: count for name, count in summary["categories"].items() if count} == {

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from itertools import pairwise
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers)
 from memenvs.core import TrialVectorEnv
-from memenvs.vln.cvdn import CVDN
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
 from memenvs.vln.viewer import draw_text
 from tests.vln.toys import connectivity, reference_metrics, write_data, write_json
 
 STOP = 16
-
-
-@pytest.fixture
-def make(toy_data):
-    def _make(task: str = "R2R", **kwargs: object) -> gym.Env:
-        return gym.make(
-            f"memenvs/VLN-{task}-v0",
-            **{"world": "mp3d", "features": "none", "split": "train", "data_dir": str(toy_data), **kwargs},
-        )
-
-    return _make
 
 
 def candidates(env: gym.Env | TrialVectorEnv, i: int = 0) -> dict[str, int]:
@@ -65,6 +51,10 @@ def test_rewards_along_a_path(make):
     assert follow(env, ".") == [-2.0]
 
 
+def sines(heading: float, elevation: float) -> list[float]:
+    return [math.sin(heading), math.cos(heading), math.sin(elevation), math.cos(elevation)]
+
+
 def test_camera_faces_the_view_of_the_chosen_candidate(make):
     env = make(panorama=True, feature_size=3)
     observation, info = env.reset(options={"instr_id": "7_1"})
@@ -78,10 +68,8 @@ def test_camera_faces_the_view_of_the_chosen_candidate(make):
     order = candidates(env)
     assert order == {"b": 0, "e": 1}
     angles = observation["candidates"][:, 3:7]
-    np.testing.assert_allclose(angles[0], [-0.5, math.sqrt(0.75), 0, 1], atol=1e-6)
-    np.testing.assert_allclose(angles[1], [math.sin(math.radians(15)), math.cos(math.radians(15)), 0, 1], atol=1e-6)
-    assert not observation["candidates"][2:].any()
-    assert not observation["candidates"][:, :3].any()
+    np.testing.assert_allclose(angles[:2], [sines(math.radians(-30), 0), sines(math.radians(15), 0)], atol=1e-6)
+    assert not observation["candidates"][2:].any() and not observation["candidates"][:, :3].any()
     assert observation["panorama"].shape == (36, 131)
     observation, *_, info = env.step(order["e"])
     assert info["heading"] == pytest.approx(math.pi / 6)  # 45 degrees are as near to 30 as to 60: the lower view wins
@@ -96,20 +84,15 @@ def test_camera_faces_up_and_down(tmp_path):
     env = TrialVectorEnv(R2R, 2, world="mp3d", features="none", feature_size=1, data_dir=str(tmp_path))
     observation, _ = env.reset(seed=0, options={"episode_number": 0})
     up = math.atan2(2.0, math.sqrt(8.0))
-    east, north = math.radians(45) - math.pi / 6, 0.0  # e, from the camera's heading
     order = candidates(env)
     angles = observation["candidates"][0][order["e"], 1:5]
-    np.testing.assert_allclose(angles, [math.sin(east), math.cos(east), math.sin(up), math.cos(up)], atol=1e-6)
+    np.testing.assert_allclose(angles, sines(math.radians(45 - 30), up), atol=1e-6)  # from the camera's heading
     observation, *_, info = env.step(np.array([order["e"], order["b"]]))
     assert info["viewpoint"].tolist() == ["e", "b"]
     assert info["elevation"] == pytest.approx([math.pi / 6, 0.0])
-    for i, (heading, elevation) in enumerate(((math.pi / 6, math.pi / 6), (north, 0.0))):
-        direction = [math.sin(heading), math.cos(heading), math.sin(elevation), math.cos(elevation)]
-        np.testing.assert_allclose(observation["direction"][i], direction, atol=1e-6)
+    np.testing.assert_allclose(observation["direction"], [sines(math.pi / 6, math.pi / 6), sines(0, 0)], atol=1e-6)
     back = candidates(env)["a"]
-    heading = math.radians(225) - math.pi / 6
-    angles = observation["candidates"][0][back, 1:5]
-    np.testing.assert_allclose(angles, [math.sin(heading), math.cos(heading), -math.sin(up), math.cos(up)], atol=1e-6)
+    np.testing.assert_allclose(observation["candidates"][0][back, 1:5], sines(math.radians(225 - 30), -up), atol=1e-6)
     info = env.step(np.array([back, STOP]))[4]
     assert info["elevation"] == pytest.approx([-math.pi / 6, 0.0])
     names, headings, elevations = zip(*env.task.trajectory(0), strict=True)
@@ -125,8 +108,6 @@ def test_episodes_end(make):
     assert flags == [(False, False)] * 14 + [(False, True)]
     env.reset(options={"episode_number": 0})
     assert env.step(STOP)[2:4] == (True, False)
-    limits = {name: CVDN.config_type(supervision=name, legs=1).step_limit for name in ("oracle", "mixed")}
-    assert limits == {"oracle": 20, "mixed": 40}
 
 
 def test_metrics_equal_the_reference(make):
@@ -161,13 +142,12 @@ def test_oracle_follows_the_shortest_path_and_stops(make):
 
 
 def test_history_selects_the_part_of_the_dialogue(make):
-    cases: tuple[tuple[dict[str, str], str], ...] = (
+    for settings, text in (
         ({}, "[NAV] Where now? [ORA] Go north. [NAV] And here? [ORA] Straight on. [TAR] lamp"),
         ({"history": "last_exchange"}, "[NAV] And here? [ORA] Straight on. [TAR] lamp"),
         ({"history": "last_answer"}, "[ORA] Straight on. [TAR] lamp"),
         ({"history": "target"}, "[TAR] lamp"),
-    )
-    for settings, text in cases:
+    ):
         env = make("CVDN", **settings)
         assert env.reset(options={"instr_id": "3"})[1]["text"] == text, settings
         assert env.reset(options={"instr_id": "4"})[1]["text"] == "[TAR] bed", settings
@@ -175,13 +155,10 @@ def test_history_selects_the_part_of_the_dialogue(make):
 
 def test_supervisions(make):
     """The human of the first dialogue passes the end of the planner's path, that of the second does not."""
-    for supervision, paths in (
-        ("oracle", ("abc", "cbe")),
-        ("navigator", ("aebcd", "cba")),
-        ("mixed", ("aebcd", "cbe")),
-    ):
-        task = make("CVDN", supervision=supervision).unwrapped.task
-        read = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
+    expected = {"oracle": ["abc", "cbe"], "navigator": ["aebcd", "cba"], "mixed": ["aebcd", "cbe"]}
+    for supervision, paths in expected.items():
+        world = make("CVDN", supervision=supervision).unwrapped.task.world
+        read = ["".join("abcde"[node] for node in world.episode(number).path) for number in range(2)]
         assert read == paths, supervision
 
 
@@ -193,7 +170,6 @@ def test_one_pass_by_number_visits_every_instruction(make):
     for option in (
         {"episode_number": 1},
         {"instr_id": "7_1"},
-        {"layout": 1},
     ):  # the episode that is played, not the one that was drawn
         assert env.reset(options=option)[1]["layout_id"] == 1
         assert env.step(env.action_space.n - 1)[4]["layout_id"] == 1
@@ -208,23 +184,14 @@ def test_texts_that_are_too_long(make):
         assert len(text.split()) == 3
         assert text.startswith("[UNK] [UNK]") if cuts_end else text == "[TAR] [UNK] [SEP]"
     env = make(max_tokens=3, too_long="error")
-    message = (
-        r"episode '7_0': the text has 4 tokens .* max_tokens is 3: 'Go on\.'; "
-        r"a larger max_tokens holds it, too_long='cut'"
-    )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"episode '7_0': the text has 4 tokens .* max_tokens is 3: 'Go on\.'"):
         env.reset(options={"episode_number": 0})
 
 
 def test_word_pieces(make, toy_data):
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"no file bert_base_uncased_vocab.txt or vocab.txt in .*Tokenizer 'wordpiece' needs BERT's",
-    ):
+    with pytest.raises(FileNotFoundError, match=r"no file .*or vocab.txt in .*Tokenizer 'wordpiece' needs BERT's"):
         make(tokenizer="wordpiece")
-    with pytest.raises(
-        FileNotFoundError, match=r"there is no folder 'nowhere'. Tokenizer 'wordpiece' needs BERT's uncased"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder 'nowhere'. Tokenizer 'wordpiece' needs BERT's"):
         R2R(1, tokenizer="wordpiece", data_dir="nowhere")
     (toy_data / "vocab.txt").write_text("[PAD]\n[UNK]\n[SEP]\ngo\no\n##n\n.\n")
     tokens = make(tokenizer="wordpiece", max_tokens=7).reset(options={"episode_number": 0})[0]["instruction"]
@@ -234,10 +201,7 @@ def test_word_pieces(make, toy_data):
 def test_masked_actions(make):
     env = make()
     env.reset(options={"episode_number": 0})
-    with pytest.raises(
-        ValueError,
-        match=r"action 5 of environment 0 is masked: a has candidates 0 \.\.\. 1, and 16 stops; invalid='stop'",
-    ):
+    with pytest.raises(ValueError, match=r"action 5 of environment 0 is masked: .* 0 \.\.\. 1, and 16 stops"):
         env.step(5)
     assert env.unwrapped.task.info()["viewpoint"][0] == "a"
     env = make(invalid="stop")
@@ -247,41 +211,28 @@ def test_masked_actions(make):
 
 def test_wrong_options(make):
     env = make()
-    cases: tuple[tuple[dict[str, object], str], ...] = (
+    for options, message in (
         ({"episode_number": 3}, r"option 'episode_number' must be an integer in 0 \.\.\. 2, got 3"),
-        ({"episode_number": "7_0"}, "option 'episode_number' must be an integer"),
         ({"instr_id": "9_0"}, r"option 'instr_id': no episode '9_0' in this split; ids have the form '7_0'"),
         ({"instr_id": ["7_0"]}, r"option 'instr_id' must be a string, got \['7_0'\]"),
-        ({"instr_id": 3}, "option 'instr_id' must be a string, got 3"),
-        (
-            {"instr_id": "7_1", "episode_number": 0},
-            r"options 'episode_number' 0 \(episode 0\), 'instr_id' '7_1' \(episode 1\) do not agree",
-        ),
-        ({"instr_id": "7_1", "layout": 2}, r"options 'layout' 2 \(episode 2\), 'instr_id' '7_1' \(episode 1\) do not"),
-        (
-            {"episode_number": 1, "layout": 2},
-            r"options 'layout' 2 \(episode 2\), 'episode_number' 1 \(episode 1\) do not agree",
-        ),
-    )
-    for options, message in cases:
+        ({"instr_id": "7_1", "episode_number": 0}, r"'episode_number' 0 .*, 'instr_id' '7_1' .* do not agree"),
+        ({"episode_number": 1, "layout": 2}, r"'layout' 2 \(episode 2\), 'episode_number' 1 \(episode 1\) do not"),
+    ):
         with pytest.raises(ValueError, match=message):
             env.reset(options=options)
 
 
-def test_wrong_settings(toy_data):
-    cases: tuple[tuple[str, dict[str, object], str], ...] = (
-        ("R2R", {"split": "val_unsen"}, r"unknown split 'val_unsen'; did you mean 'val_unseen'"),
-        ("R2R", {"world": "mars"}, "unknown world 'mars'; choose from "),
-        ("R2R", {"features": "some"}, r"unknown features 'some': a file must end in \.tsv, .*; choose from "),
-        ("CVDN", {"split": "test"}, "unknown split 'test'; choose from "),
-    )
-    for task, settings, message in cases:
-        with pytest.raises(ValueError, match=message):
-            gym.make(f"memenvs/VLN-{task}-v0", **{"world": "mp3d", "data_dir": str(toy_data), **settings})
-    wrong_types: tuple[tuple[str, object], ...] = (("split", ["train"]), ("data_dir", 3))
-    for name, value in wrong_types:
-        with pytest.raises(TypeError, match=re.escape(f"{name} must be ") + f".*, got {re.escape(repr(value))}"):
-            R2R(1, world="mp3d", **{name: value})
+def test_wrong_settings(make):
+    for task, settings, error, message in (
+        ("R2R", {"split": "val_unsen"}, ValueError, "unknown split 'val_unsen'; did you mean 'val_unseen'"),
+        ("R2R", {"split": ["train"]}, TypeError, r"split must be .*, got \['train'\]"),
+        ("R2R", {"data_dir": 3}, TypeError, "data_dir must be .*, got 3"),
+        ("R2R", {"world": "mars"}, ValueError, "unknown world 'mars'; choose from "),
+        ("R2R", {"features": "some"}, ValueError, r"unknown features 'some': a file must end in \.tsv, .*; choose"),
+        ("CVDN", {"split": "test"}, ValueError, "unknown split 'test'; choose from "),
+    ):
+        with pytest.raises(error, match=message):
+            make(task, **settings)
 
 
 def test_map_by_hand(make):
@@ -311,16 +262,3 @@ def test_pictures_show_the_end_of_long_texts():
         table, chair = (draw_text(f"{text} {last}.") for last in ("table", "chair"))
         assert table.shape == (128, 512, 3)
         assert np.array_equal(table, chair) != fits
-
-
-def test_some_of_a_batch_stop_and_others_move(toy_data):
-    env = TrialVectorEnv(
-        R2R, 3, trial_episodes=1, world="mp3d", features="none", data_dir=str(toy_data), autoreset_mode="SameStep"
-    )
-    _, info = env.reset(options=[{"episode_number": 0}, {"episode_number": 2}, {"episode_number": 1}])
-    assert info["viewpoint"].tolist() == ["a", "e", "a"]
-    _, rewards, terminated, _, info = env.step(np.array([0, STOP, STOP]))
-    assert terminated.tolist() == [False, True, True]
-    assert rewards[1] == pytest.approx(2 + 2 * math.exp(-2.0 / 6))  # e is 2 m from b, near enough
-    assert rewards[2] == -2.0
-    assert info["final_info"]["sr"].tolist() == [1, 1, 0]  # b is 2.5 m from d

@@ -9,11 +9,9 @@ import math
 import sys
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers)
 from memenvs.vln.features.file_features import FileFeatures, convert_features
 from memenvs.vln.features.synthetic import SyntheticFeatures, compute_view_features
 from memenvs.vln.graph import Graph, Graphs
@@ -83,7 +81,7 @@ def test_files_are_read_back(tmp_path, views, graphs, name):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_wrong_numbers_and_missing_viewpoints(tmp_path, views, graphs, name):
-    cases: tuple[tuple[dict[str, np.ndarray | None], str], ...] = (
+    cases = (
         ({"toy_c": None, "toy_e": None}, "2 of 5 viewpoints are missing, the first is toy_c$"),
         ({"toy_c": np.full((36, WIDTH), np.nan)}, "features of toy_c are not finite"),
         ({"toy_c": np.full((36, WIDTH), 1e6)}, "features of toy_c are not finite"),
@@ -114,43 +112,18 @@ def test_wrong_shapes(tmp_path, views, graphs, name):
 
 def test_broken_files(tmp_path, views, graphs):
     good = write_tsv(tmp_path / "good.tsv", views).read_text()
-    cases = {
-        "a.tsv": ("toy\ta\t640\n", "line 1 has 3 columns, not 6"),
-        "b.tsv": (good.replace("60\t", "60\t?", 1), "b.tsv: line 1, toy_a: features are not base64: "),
-        "c.tsv": (good + good.splitlines()[1], "toy_b is there twice"),
-        "d.tsv": ("", "5 of 5 viewpoints are missing, the first is toy_a; the file has no viewpoint of this world"),
-        "e.hdf5": ("no hdf5", "e.hdf5: "),
-        "g.npy": ("no array", "g.npy: "),
-    }
-    (tmp_path / "g.npy.json").write_text("[]")
-    for name, (text, message) in cases.items():
+    for name, text, message in (
+        ("a.tsv", "toy\ta\t640\n", "line 1 has 3 columns, not 6"),
+        ("b.tsv", good.replace("60\t", "60\t?", 1), "b.tsv: line 1, toy_a: features are not base64: "),
+        ("c.tsv", good + good.splitlines()[1], "toy_b is there twice"),
+        ("d.tsv", "", "5 of 5 viewpoints are missing, the first is toy_a; the file has no viewpoint of this world"),
+        ("e.hdf5", "no hdf5", "e.hdf5: "),
+    ):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=message):
             FileFeatures(tmp_path / name, graphs, None)
     with pytest.raises(FileNotFoundError, match=r"no file '.*none.tsv' with features"):
         FileFeatures(tmp_path / "none.tsv", graphs, None)
-    for views_shape, names, message in (
-        ((5, 35, 2), 5, r"viewpoints must have 36 views of .*, got the shape \(35, 2\)"),
-        ((5, 36, 2), 4, "one row for each entry of h.npy.json"),
-    ):
-        np.save(tmp_path / "h.npy", np.zeros(views_shape, np.float16))
-        (tmp_path / "h.npy.json").write_text(json.dumps([f"toy_{key}" for key in "abcde"[:names]]))
-        with pytest.raises(ValueError, match=message):
-            FileFeatures(tmp_path / "h.npy", graphs, None)
-    np.save(tmp_path / "h.npy", np.zeros((5, 36, 2), np.float16))
-    for listed, message in (
-        (["toy_a", "toy_b", "toy_c", "toy_d", ["toy_e"]], "h.npy.json: must be a list of viewpoints as text, got "),
-        (["toy_a", "toy_b", "toy_c", "toy_d", "toy_b"], "h.npy.json: toy_b is there twice, at 1 and 4"),
-        ({"toy_a": 0}, "h.npy.json: must be a list of viewpoints"),
-    ):
-        (tmp_path / "h.npy.json").write_text(json.dumps(listed))
-        with pytest.raises(ValueError, match=message):
-            FileFeatures(tmp_path / "h.npy", graphs, None)
-    (tmp_path / "h.npy.json").unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"no file '.*h.npy.json' with the viewpoints of h.npy; convert_features writes both"
-    ):
-        FileFeatures(tmp_path / "h.npy", graphs, None)
     for source, target, error, message in (
         ("good.tsv", "x.npz", ValueError, "target must end with .npy"),
         ("none.tsv", "x.npy", FileNotFoundError, "no file '.*none.tsv'"),
@@ -160,26 +133,35 @@ def test_broken_files(tmp_path, views, graphs):
             convert_features(tmp_path / source, tmp_path / target)
 
 
+def test_an_array_and_the_list_beside_it(tmp_path, graphs):
+    names = [f"toy_{key}" for key in "abcde"]
+    for num_views, listed, message in (
+        (35, names, r"viewpoints must have 36 views of .*, got the shape \(35, 2\)"),
+        (36, names[:4], "one row for each entry of h.npy.json"),
+        (36, [*names[:4], ["toy_e"]], "h.npy.json: must be a list of viewpoints as text, got "),
+        (36, [*names[:4], "toy_b"], "h.npy.json: toy_b is there twice, at 1 and 4"),
+        (36, {"toy_a": 0}, "h.npy.json: must be a list of viewpoints"),
+    ):
+        np.save(tmp_path / "h.npy", np.zeros((5, num_views, 2), np.float16))
+        (tmp_path / "h.npy.json").write_text(json.dumps(listed))
+        with pytest.raises(ValueError, match=message):
+            FileFeatures(tmp_path / "h.npy", graphs, None)
+    (tmp_path / "h.npy.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no file '.*h.npy.json' with the viewpoints of h.npy; convert_"):
+        FileFeatures(tmp_path / "h.npy", graphs, None)
+
+
 def test_damaged_hdf5(tmp_path, views, graphs):
     h5py = pytest.importorskip("h5py", reason="needs the extra hdf5")
 
-    def soft_link(file):
-        file["toy_c"] = h5py.SoftLink("/nowhere")
-
-    def empty(file):
-        file["toy_c"] = h5py.Empty("f4")
-
-    def whole_numbers(file):
-        file["toy_c"] = np.ones((36, WIDTH), int)
-
-    def huge(file):
-        file.create_dataset("toy_c", (36, 2**40), "f4", chunks=(1, 1024))
-
-    for put in (soft_link, empty, whole_numbers, huge):
-        path = write_hdf5(tmp_path / f"{put.__name__}.hdf5", views)
+    for number, damaged in enumerate((h5py.SoftLink("/nowhere"), h5py.Empty("f4"), np.ones((36, WIDTH), int), "huge")):
+        path = write_hdf5(tmp_path / f"{number}.hdf5", views)
         with h5py.File(path, "a") as file:
             del file["toy_c"]
-            put(file)
+            if isinstance(damaged, str):
+                file.create_dataset("toy_c", (36, 2**40), "f4", chunks=(1, 1024))
+            else:
+                file["toy_c"] = damaged
         message = rf"{path.name}: .*toy_c"
         with pytest.raises(ValueError, match=message):
             FileFeatures(path, graphs, None)
@@ -210,9 +192,9 @@ def test_missing_h5py(tmp_path, graphs, monkeypatch):
         FileFeatures(tmp_path / "f.hdf5", graphs, None)
 
 
-def test_an_environment_observes_the_features_of_a_file(tmp_path, views, toy_data):
+def test_an_environment_observes_the_features_of_a_file(tmp_path, views, make):
     path = write_tsv(tmp_path / "f.tsv", views)
-    env = gym.make("memenvs/VLN-R2R-v0", world="mp3d", data_dir=str(toy_data), features=str(path), panorama=True)
+    env = make(features=str(path), panorama=True)
     observation, _ = env.reset(options={"instr_id": "7_0"})
     np.testing.assert_array_equal(observation["panorama"][:, :WIDTH], views["toy_a"])
     np.testing.assert_array_equal(observation["candidates"][0, :WIDTH], views["toy_a"][12])  # b lies straight ahead
@@ -225,11 +207,12 @@ def toy_graph() -> Graph:
     return Graph("house", tuple("abcd"), position, np.array([[0, 1], [0, 2], [1, 3]]))
 
 
-def visibility() -> np.ndarray:
-    """bool, (4, 4); every viewpoint is visible, except d from a."""
-    is_visible = np.ones((4, 4), bool)
-    is_visible[0, 3] = False
-    return is_visible
+#: Every viewpoint is visible, except d from a.
+VISIBLE = np.arange(16).reshape(4, 4) != 3
+
+
+def features_of(graph: Graph, names=((),) * 4, heights=None, *, is_visible=VISIBLE, size: int = 4096) -> np.ndarray:
+    return compute_view_features(graph, ViewpointContent(names, is_visible, heights), size)
 
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
@@ -241,24 +224,15 @@ def test_views_are_weighted_sums_of_visible_names():
 
     b at 0 degrees has exp(-2 / 4) and c at 90 degrees exp(-3 / 4), times the cosine to the view to the 8th power.
     """
-    names: tuple[tuple[str, ...], ...] = ((), ("piano",), ("stove",), ("bed",))
-    size = 20_000
-    seen = compute_view_features(toy_graph(), ViewpointContent(names, visibility()), size)[0]
+    seen = features_of(toy_graph(), ((), ("piano",), ("stove",), ("bed",)), size=20_000)[0]
+    alone = np.eye(4, dtype=bool)
     codes = {
-        name: compute_view_features(toy_graph(), ViewpointContent(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[
-            0, 30
-        ]
+        name: features_of(toy_graph(), ((name,), (), (), ()), is_visible=alone, size=20_000)[0, 30]
         for name in ("piano", "stove", "bed")
     }
     np.testing.assert_allclose((seen**2).mean(1), 1)
     scale = math.hypot(0.3, 0.1)  # code of the viewpoint, and noise
-    for view, piano, stove in (
-        (12, 1.0, 0.0),
-        (15, 0.0, 1.0),
-        (13, 0.75**4, 0.25**4),
-        (0, 0.75**4, 0.0),
-        (18, 0.0, 0.0),
-    ):
+    for view, piano, stove in ((12, 1, 0), (15, 0, 1), (13, 0.75**4, 0.25**4), (0, 0.75**4, 0), (18, 0, 0)):
         weights = {"piano": piano * math.exp(-2 / 4), "stove": stove * math.exp(-3 / 4), "bed": 0.0}
         norm = math.hypot(*weights.values(), scale)
         own = 0.09 / norm / math.hypot(1, scale)  # the code of viewpoint a is in both
@@ -268,23 +242,19 @@ def test_views_are_weighted_sums_of_visible_names():
 
 
 def test_names_have_the_same_code_in_all_houses_and_viewpoints_do_not():
-    names: tuple[tuple[str, ...], ...] = (("piano", "red"), (), (), ())
     houses = (toy_graph(), Graph("elsewhere", tuple("abcd"), toy_graph().position, toy_graph().edges))
-    full = [compute_view_features(graph, ViewpointContent(names, visibility()), 4096)[0, 5] for graph in houses]
-    empty = [compute_view_features(graph, ViewpointContent(((),) * 4, visibility()), 4096)[0, 5] for graph in houses]
+    full = [features_of(graph, (("piano", "red"), (), (), ()))[0, 5] for graph in houses]
+    empty = [features_of(graph)[0, 5] for graph in houses]
     assert 0.9 < cosine(*full) < 0.99
     assert abs(cosine(*empty)) < 0.1
 
 
 def test_views_include_geometry_if_heights_are_known():
-    names = ((),) * 4
     heights = np.full(4, 1.5)
-    without = compute_view_features(toy_graph(), ViewpointContent(names, visibility(), None), 512)
-    near = compute_view_features(toy_graph(), ViewpointContent(names, visibility(), heights), 512)
-    assert not np.allclose(without, near)
+    near = features_of(toy_graph(), heights=heights)
+    assert not np.allclose(features_of(toy_graph()), near)
     position = toy_graph().position * [[1, 1, 1], [1, 3, 1], [1, 1, 1], [1, 1, 1]]
-    moved = Graph("house", tuple("abcd"), position, toy_graph().edges)
-    far = compute_view_features(moved, ViewpointContent(names, visibility(), heights), 512)
+    far = features_of(Graph("house", tuple("abcd"), position, toy_graph().edges), heights=heights)
     assert not np.allclose(near[0, 12], far[0, 12])  # b is farther away
     np.testing.assert_allclose(near[0, 15], far[0, 15])  # c has not moved
 
@@ -296,21 +266,10 @@ def test_regions_and_objects_of_real_houses(tmp_path):
     with pytest.warns(UserWarning, match=r"no regions.json in .*: synthetic features show geometry alone"):
         assert load_r2r(folder, "train").viewpoint_content(0).names == ((),) * 5
     other = write_data(tmp_path / "other")
-    regions = {
-        "toy": {
-            "region_panos": {"0": ["a", "b", "x"], "1": ["c"]},
-            "object_regions": {"lamp": ["0", "1"], "bed": ["1"]},
-        }
-    }
-    write_json(other / "regions.json", regions)
+    panos, objects = {"0": ["a", "b", "x"], "1": ["c"]}, {"lamp": ["0", "1"], "bed": ["1"]}
+    write_json(other / "regions.json", {"toy": {"region_panos": panos, "object_regions": objects}})
     content = load_r2r(other, "train").viewpoint_content(0)
-    assert content.names == (
-        ("region toy 0", "lamp"),
-        ("region toy 0", "lamp"),
-        ("region toy 1", "lamp", "bed"),
-        (),
-        (),
-    )
+    assert content.names == (*[("region toy 0", "lamp")] * 2, ("region toy 1", "lamp", "bed"), (), ())
     assert content.height is not None
 
 

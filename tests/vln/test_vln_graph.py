@@ -18,13 +18,12 @@ VIEWS = [(view % 12 * VIEW_STEP, (view // 12 - 1) * VIEW_STEP) for view in range
 
 
 @st.composite
-def graphs(draw: st.DrawFn, most: int = 9) -> Graph:
-    count = draw(st.integers(2, most))
+def graphs(draw: st.DrawFn, *, is_connected: bool = False) -> Graph:
+    count = draw(st.integers(2, 9))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     pairs = np.array([(u, v) for u in range(count) for v in range(u + 1, count)])
-    return Graph(
-        "any", tuple(f"v{k}" for k in range(count)), rng.normal(0, 3, (count, 3)), pairs[rng.random(len(pairs)) < 0.4]
-    )
+    is_edge = (rng.random(len(pairs)) < 0.4) | (is_connected & (pairs[:, 1] == pairs[:, 0] + 1))
+    return Graph("any", tuple(f"v{k}" for k in range(count)), rng.normal(0, 3, (count, 3)), pairs[is_edge])
 
 
 def reference_candidates(graph: Graph, u: int) -> tuple[list[int], list[int]]:
@@ -67,11 +66,9 @@ def test_candidates_equal_the_reference(graph):
         for k, v in enumerate(order):
             assert candidates.length[u, k] == pytest.approx(math.dist(graph.position[u], graph.position[v]))
             x, y, z = graph.position[v] - graph.position[u]
-            direction = np.array([math.sin(candidates.heading[u, k]), math.cos(candidates.heading[u, k])]) * math.hypot(
-                x, y
-            )
-            np.testing.assert_allclose(direction, [x, y], atol=1e-9)
-            assert math.tan(candidates.elevation[u, k]) * math.hypot(x, y) == pytest.approx(z)
+            heading, level = candidates.heading[u, k], math.hypot(x, y)
+            np.testing.assert_allclose([level * math.sin(heading), level * math.cos(heading)], [x, y], atol=1e-9)
+            assert math.tan(candidates.elevation[u, k]) * level == pytest.approx(z)
 
 
 @settings(max_examples=60, deadline=None)
@@ -99,9 +96,7 @@ def test_nearest_view(heading, elevation):
 
 
 def test_nearest_column_prefers_the_lower_of_two():
-    assert nearest_column(
-        np.array([0.0, VIEW_STEP / 2, 1.5 * VIEW_STEP, 11.4 * VIEW_STEP, -0.4 * VIEW_STEP])
-    ).tolist() == [0, 0, 1, 11, 0]
+    assert nearest_column(VIEW_STEP * np.array([0.0, 0.5, 1.5, 11.4, -0.4])).tolist() == [0, 0, 1, 11, 0]
 
 
 def test_coincident_viewpoints_have_finite_directions():
@@ -125,7 +120,7 @@ def test_angle_features_repeat_and_are_periodic():
 
 def test_broken_graphs():
     valid = {"name": "g", "viewpoints": ("a", "b", "c"), "position": np.eye(3), "edges": np.array([[0, 1]])}
-    cases: tuple[tuple[dict[str, object], str], ...] = (
+    for change, message in (
         ({"viewpoints": ("a", "a", "c")}, "two viewpoints have the same id"),
         ({"position": np.zeros((2, 3))}, "position must be 3 x 3 finite numbers"),
         ({"position": np.full((3, 3), -10_001.0)}, "position must be 3 x 3 finite numbers of at most 10000 m"),
@@ -133,8 +128,7 @@ def test_broken_graphs():
         ({"edges": np.array([[0, 3]])}, r"pairs of different nodes in 0 \.\.\. 2"),
         ({"edges": np.array([[1, 1]])}, "pairs of different nodes"),
         ({"edges": np.array([[0, 1], [1, 0]])}, "an edge is given twice"),
-    )
-    for change, message in cases:
+    ):
         with pytest.raises(ValueError, match=f"graph 'g': .*{message}"):
             Graph(**(valid | change))
 

@@ -13,6 +13,7 @@ from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import PathMetrics, ReferencePath, score, tour_ndtw
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.worlds.base import VLNEpisode
+from tests.vln.test_vln_graph import graphs
 from tests.vln.toys import EDGES, POSITIONS, published_tour_ndtw, reference_metrics
 
 NAMES = "abcde"
@@ -29,16 +30,9 @@ def nodes(text: str) -> tuple[int, ...]:
     return tuple(NAMES.index(name) for name in text)
 
 
-def episode(path: str, *, legs: str = "", region: str = "", graph: int = 0) -> VLNEpisode:
-    return VLNEpisode(
-        id=path,
-        house=graph,
-        text="",
-        path=nodes(path),
-        heading=0.0,
-        leg_ends=nodes(legs or path[-1]),
-        region=nodes(region),
-    )
+def episode(path: str, *, legs: str = "", region: str = "") -> VLNEpisode:
+    ends = {"leg_ends": nodes(legs or path[-1]), "region": nodes(region)}
+    return VLNEpisode(id=path, house=0, text="", path=nodes(path), heading=0.0, **ends)
 
 
 def metrics_of(path: str, reference: str, **kwargs: str) -> dict[str, float]:
@@ -101,11 +95,8 @@ def test_remaining_length_and_target_on_a_route():
 @st.composite
 def paths_on_graphs(draw: st.DrawFn) -> tuple[Graph, list[VLNEpisode], list[list[int]]]:
     """A random graph, random episodes in it, and a random path from the start of each."""
-    count = draw(st.integers(2, 8))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    pairs = np.array([(u, v) for u in range(count) for v in range(u + 1, count)])
-    is_edge = (rng.random(len(pairs)) < 0.4) | (pairs[:, 1] == pairs[:, 0] + 1)  # connected
-    graph = Graph("any", tuple(f"v{k}" for k in range(count)), rng.normal(0, 2, (count, 3)), pairs[is_edge])
+    graph = draw(graphs(is_connected=True))
+    count, rng = len(graph), np.random.default_rng(draw(st.integers(0, 2**32)))
 
     def random_path(start: int, most: int) -> list[int]:
         path = [start]

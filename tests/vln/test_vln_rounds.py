@@ -87,18 +87,6 @@ def test_a_move_that_leaves_the_path_ends_the_episode():
     assert terminated.tolist() == [True, False, False] and not info["success"][0]
 
 
-def test_the_oracle_keeps_to_the_path():
-    env = TrialVectorEnv(R2R, 24, split="val_unseen", laps=2, features="none", autoreset_mode="Disabled")
-    env.reset(seed=0, options=[{"layout": layout} for layout in range(0, 2328, 97)])
-    success = np.zeros(24, bool)
-    for _ in range(40):
-        *_, terminated, _, info = env.step(env.task.oracle_actions())
-        success |= terminated & info["success"]
-        if terminated.any():
-            env.reset(options={"reset_mask": terminated})
-    assert success.all()
-
-
 def test_settings_with_laps():
     config = R2RConfig(laps=5)
     assert (config.num_legs, config.step_limit, config.ends_off_path) == (11, 165, True)

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers)
 from memenvs.cli import main
-from memenvs.core import TrialVectorEnv
 from memenvs.data import find_vln_folder
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.ir2r import IR2R
 from memenvs.vln.metrics import METRICS, tour_ndtw
-from memenvs.vln.r2r import R2R
 from memenvs.vln.results import score_file
 from memenvs.vln.tours import FILE, draw_tour
 from memenvs.vln.worlds.base import VLNEpisode
@@ -44,12 +40,8 @@ def touring(tmp_path):
 
 
 @pytest.fixture
-def make(touring):
-    def _make(**kwargs: Any) -> gym.Env:
-        settings = {"world": "mp3d", "features": "none", "data_dir": str(touring), "tours": "published", **kwargs}
-        return gym.make("memenvs/VLN-IR2R-v0", **settings)
-
-    return _make
+def make(make, touring):
+    return partial(make, "IR2R", data_dir=str(touring), tours="published")
 
 
 def test_a_tour_by_hand(make):
@@ -60,29 +52,29 @@ def test_a_tour_by_hand(make):
     assert observation["instruction"].any()
     assert env.step(STOP)[2]
     observation, info = env.reset()
-    way = [(info["viewpoint"], observation["phase"])]
+    way, headings = [(info["viewpoint"], observation["phase"])], [info["heading"]]
     for action in (STOP, 0, 15):  # the last one is masked
         assert not observation["instruction"].any()
         assert not observation["instruction_mask"].any()
         observation, reward, terminated, truncated, info = env.step(action)
         way.append((info["viewpoint"], observation["phase"]))
+        headings.append(info["heading"])
         assert (reward, terminated, truncated, info["tl"]) == (0.0, False, False, 0.0)
     assert way == [("d", 0), ("c", 0), ("b", 0), ("e", 1)]
     assert (info["instr_id"], info["ndtw"]) == ("8_0", pytest.approx(math.exp(-2.0 / 6.0)))
-    assert info["heading"] == pytest.approx(math.pi / 2)  # that of the episode, 1.6 rad, in steps of 30 degrees
+    # North as after its path, south as after a step back, and at e that of the episode, 1.6 rad in steps of 30 degrees.
+    assert headings == pytest.approx([0.0, math.pi, math.pi, math.pi / 2])
     assert observation["instruction"].any()
     assert follow(env, "b.") == [pytest.approx(1.0 + 1.0 - math.exp(-2.0 / 6.0)), 4.0]
     assert not info["trial_start"]
     assert env.reset()[1]["trial_start"]  # the tour is over
 
 
-def test_the_camera_of_a_led_robot(make):
-    """At d it points north, as after its path; at c it points south, as after a step back."""
+def test_fifteen_decisions_end_an_episode(make):
     env = make()
     env.reset(options={"layout": 0})
-    env.step(STOP)
-    headings = [env.reset()[1]["heading"], *(env.step(STOP)[4]["heading"] for _ in range(2))]
-    assert headings == pytest.approx([0.0, math.pi, math.pi])
+    flags = [env.step(candidates(env)[name])[2:4] for name in "bababababababab"]
+    assert flags == [(False, False)] * 14 + [(True, False)]
 
 
 def test_a_led_robot_is_drawn_where_it_is(make):
@@ -96,33 +88,6 @@ def test_a_led_robot_is_drawn_where_it_is(make):
         env.step(STOP)
     assert all(not np.array_equal(one[:512], other[:512]) for one, other in pairwise(pictures))
     assert [np.array_equal(picture[512:], pictures[0][512:]) for picture in pictures] == [True, True, True, False]
-
-
-def test_an_episode_does_not_depend_on_where_the_last_one_ended(make):
-    """Alone, after a stop at once, and after 15 decisions, which end an episode."""
-    starts = []
-    for actions in ("", ".", "babababababababa"[:15]):
-        env = make()
-        env.reset(seed=3, options={"layout": 0})
-        for k, name in enumerate(actions):
-            _, _, terminated, truncated, _ = env.step(STOP if name == "." else candidates(env)[name])
-            assert (terminated, truncated) == (k == len(actions) - 1, False)
-        options = None if actions else {"layout": 0, "trial": 0, "episode_index": 1}
-        observation, info = env.reset(options=options) if actions else env.reset(seed=3, options=options)
-        starts.append((info["viewpoint"], info["instr_id"], observation["direction"].tolist()))
-    assert starts[0] == starts[1] == starts[2]
-    assert starts[0][:2] == ("d", "8_0")
-
-
-def test_tours_of_different_lengths_side_by_side(touring):
-    env = TrialVectorEnv(
-        IR2R, 2, world="mp3d", features="none", data_dir=str(touring), tours="published", autoreset_mode="SameStep"
-    )
-    assert env.task.num_layouts == 2
-    env.reset(options=[{"layout": 0}, {"layout": 1}])
-    _, _, _, _, info = env.step(np.array([STOP, STOP]))
-    assert info["trial_start"].tolist() == [False, True]
-    assert info["instr_id"].tolist() == ["8_0", "7_0"]
 
 
 def test_options_choose_an_episode_of_the_house(make):
@@ -193,33 +158,23 @@ def test_instructions_of_no_tour_do_not_count(touring, tmp_path):
         score_file("ir2r", write_json(tmp_path / "paths.json", entries({"8_0": "e"})), "train", touring)
 
 
-def test_refused_files_of_tours(touring):
-    cases: tuple[tuple[Any, str], ...] = (
+def test_refused_files_of_tours(touring, make):
+    for document, message in (
         ({"test": {}}, "train is missing"),
         ({"train": {}}, r"train must be tours of at least one scan, got \{\}"),
         ({"train": {"moon": [["7_0"]]}}, r"train.moon must be of a scan with instructions in split 'train'"),
         ({"train": {"toy": []}}, r"train.toy must be a list of at least 1"),
-        (
-            {"train": {"toy": [["7_0", "9_0"]]}},
-            r"train.toy\[0\]\[1\] must be the id of an instruction in split 'train'",
-        ),
-        (
-            {"train": {"toy": [["7_0"], [8]]}},
-            r"train.toy\[1\]\[0\] must be the id of an instruction in split .train., got 8",
-        ),
+        ({"train": {"toy": [["7_0", "9_0"]]}}, r"train.toy\[0\]\[1\] must be the id of an instruction in split 'train"),
+        ({"train": {"toy": [["7_0"], [8]]}}, r"train.toy\[1\]\[0\] must be the id of an instruction .*, got 8"),
         ({"train": {"toy": [["7_0"], ["7_0"]]}}, r"train.toy\[1\]\[0\] must be an instruction that is in no tour yet"),
-    )
-    for document, message in cases:
+    ):
         write_json(touring / FILE, document)
         with pytest.raises(ValueError, match=f"{FILE}: {message}"):
-            IR2R(1, world="mp3d", data_dir=str(touring), tours="published", split="train")
+            make()
     (touring / FILE).unlink()
     with pytest.raises(FileNotFoundError, match=f"no file {FILE} in .* github.com/Bill1235813/IVLN links"):
-        IR2R(1, world="mp3d", data_dir=str(touring), tours="published", split="train")
-
-
-def test_published_tours_are_of_real_houses():
-    with pytest.raises(ValueError, match="tours must be 'seeded' in world 'procedural': the published ones are of wor"):
+        make()
+    with pytest.raises(ValueError, match="tours must be 'seeded' in world 'procedural'"):
         IR2R(1, tours="published")
 
 
@@ -242,9 +197,9 @@ def test_real_tours(tmp_path):
 
 def test_an_itinerary_leads_through_different_houses() -> None:
     """A tour goes on while the agent is in the other house; in R2R a letter is an episode."""
-    settings: dict[str, Any] = {"features": "none", "itinerary": "AABBAA"}
-    env = gym.make("memenvs/VLN-IR2R-v0", **settings)
-    plain = gym.make("memenvs/VLN-IR2R-v0", features="none")
+    settings = {"features": "none", "split": "val_unseen"}
+    env = gym.make("memenvs/VLN-IR2R-v0", itinerary="AABBAA", **settings)
+    plain = gym.make("memenvs/VLN-IR2R-v0", **settings)
     infos = [env.reset(seed=5)[1], *(env.reset()[1] for _ in range(6))]
     alone = [plain.reset(seed=5)[1], *(plain.reset()[1] for _ in range(5))]
     scans = [info["scan"] for info in infos[:6]]
@@ -254,10 +209,10 @@ def test_an_itinerary_leads_through_different_houses() -> None:
     assert [infos[k]["instr_id"] for k in (0, 1, 4, 5)] == [alone[k]["instr_id"] for k in (0, 1, 4, 5)]
     assert len({info["instr_id"] for info in infos[:6]}) == 6
 
-    env = gym.make("memenvs/VLN-R2R-v0", **settings)
+    env = gym.make("memenvs/VLN-R2R-v0", itinerary="AABBAA", **settings)
     infos = [env.reset(seed=5)[1], *(env.reset()[1] for _ in range(5))]
     assert len({info["instr_id"] for info in infos}) == 2
-    task = TrialVectorEnv(R2R, 1, features="none").task
+    task = env.unwrapped.task
     scans_by_home: dict[int, set[str]] = {}
     for layout in range(0, task.num_layouts, task.num_layouts // 300):
         scan = env.reset(options={"layout": layout, "new_trial": True})[1]["scan"]
@@ -267,28 +222,19 @@ def test_an_itinerary_leads_through_different_houses() -> None:
     assert len(set.union(*scans_by_home.values())) == len(scans_by_home)  # a home for each house, not for each layout
 
 
-@pytest.mark.parametrize(
-    ("itinerary", "played"),
-    [
-        ("ABA", [("7_1", True), ("9_0", False), ("7_1", True)]),
-        ("AABA", [("7_1", True), ("8_0", False), ("9_0", False), ("7_1", True)]),
-    ],
-)
-def test_a_tour_that_is_over_begins_again_and_ends_the_trial(
-    touring: Path, itinerary: str, played: list[tuple[str, bool]]
-) -> None:
-    """The tour of A has three episodes, that of B one."""
+def test_a_tour_that_is_over_begins_again_and_ends_the_trial(touring, make) -> None:
+    """The tour of A has three episodes, that of B one; then there must be two homes."""
+    with pytest.raises(ValueError, match="itinerary must have letters A alone, as there is one home or layout, got"):
+        make(itinerary="AB")
     folder = touring / "connectivity"
     shutil.copy(folder / "toy_connectivity.json", folder / "other_connectivity.json")
     write_json(touring / "R2R_train.json", [*TOY_EPISODES, {**TOY_EPISODES[1], "scan": "other", "path_id": 9}])
     write_json(touring / FILE, {"train": {"toy": [["7_1", "8_0", "7_0"]], "other": [["9_0"]]}})
-    settings = {"world": "mp3d", "features": "none", "data_dir": str(touring), "tours": "published"}
-    env = gym.make("memenvs/VLN-IR2R-v0", itinerary=itinerary, **settings)
-    env.reset(seed=0, options={"layout": 1})
-    infos = [env.reset(options={"layout": 0})[1] for _ in played]
-    assert [(info["instr_id"], info["trial_start"]) for info in infos] == played
-
-
-def test_tours_of_one_house_have_no_itinerary(make):
-    with pytest.raises(ValueError, match="itinerary must have letters A alone, as there is one home or layout, got"):
-        make(itinerary="AB")
+    for itinerary, played in (
+        ("ABA", [("7_1", True), ("9_0", False), ("7_1", True)]),
+        ("AABA", [("7_1", True), ("8_0", False), ("9_0", False), ("7_1", True)]),
+    ):
+        env = make(itinerary=itinerary)
+        env.reset(seed=0, options={"layout": 1})
+        infos = [env.reset(options={"layout": 0})[1] for _ in played]
+        assert [(info["instr_id"], info["trial_start"]) for info in infos] == played

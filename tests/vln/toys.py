@@ -11,7 +11,6 @@ The house "toy", seen from above (m). All viewpoints are at height 1.5; x is not
 from __future__ import annotations
 
 import gzip
-import heapq
 import json
 import math
 from functools import cache
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csgraph, csr_matrix
 
 from memenvs.vln.graph import Graph
 from memenvs.vln.worlds.base import VLNEpisode
@@ -123,22 +123,10 @@ def angle_between(left: float, right: float) -> float:
 
 
 def dijkstra(graph: Graph, start: int) -> list[float]:
-    """Shortest path length from a node to each node, m."""
-    neighbours: list[list[tuple[int, float]]] = [[] for _ in range(len(graph))]
-    for u, v in graph.edges.tolist():
-        length = math.dist(graph.position[u], graph.position[v])
-        neighbours[u].append((v, length))
-        neighbours[v].append((u, length))
-    best = [math.inf] * len(graph)
-    best[start] = 0.0
-    queue = [(0.0, start)]
-    while queue:
-        distance, u = heapq.heappop(queue)
-        for v, length in neighbours[u]:
-            if distance + length < best[v]:
-                best[v] = distance + length
-                heapq.heappush(queue, (best[v], v))
-    return best
+    """Shortest path length from a node to each node, m, by SciPy."""
+    lengths = [math.dist(graph.position[u], graph.position[v]) for u, v in graph.edges.tolist()]
+    matrix = csr_matrix((lengths, graph.edges.T), (len(graph), len(graph)))
+    return csgraph.dijkstra(matrix, directed=False, indices=start).tolist()
 
 
 def reference_metrics(graph: Graph, episode: VLNEpisode, path: list[int]) -> dict[str, float]:

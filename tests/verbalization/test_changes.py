@@ -15,6 +15,7 @@ from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.questions import Question, candidates, last_change
 from memenvs.verbalization.language.sampler import answer_question
 from memenvs.verbalization.splits import life_data
+from tests.rule_scores import scores, windowed
 from tests.verbalization.lives import make_episode, second
 from tests.verbalization.test_env import make
 
@@ -134,6 +135,16 @@ def test_questions_are_about_the_days_before_the_distractors():
                 }
             kinds.add(qa.kind)
     assert len(kinds) == 5
+
+
+@pytest.mark.slow
+def test_an_ideal_memory_holds_against_distractor_days():
+    """A window of eight steps holds the own days of five episodes, but not with ten days after them."""
+    id = "EpisodicQA-v0"
+    for days, bounds in ((0, (0.8, 1.0)), (10, (0.0, 0.5))):
+        settings = {"split": "test", "scale": "smoke", "distractors": days}
+        assert scores(id, "ideal", 30, **settings).mean() == 1.0
+        assert bounds[0] <= scores(id, windowed(id, 8), 30, **settings).mean() <= bounds[1]
 
 
 def test_bad_settings_are_named():

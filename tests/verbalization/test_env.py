@@ -109,6 +109,18 @@ def test_frames_are_gone_once_the_question_comes():
         assert end["query_text"].lower().rstrip("?.") in text and re.match(r"202\d \d\d \d\d [1-7] ", text)
 
 
+def test_actions_are_ignored_while_key_frames_come():
+    env = make(4, lengths=(5,))
+    obs, _ = env.reset(seed=1)
+    other = make(4, lengths=(5,))
+    other.reset(seed=1)
+    rng = np.random.default_rng(0)
+    while (obs["phase"] == STREAM).all():
+        obs, reward, *_ = env.step(rng.integers(env.single_action_space.n, size=4))
+        again, *_ = other.step(np.zeros(4, int))
+        assert not reward.any() and all(np.array_equal(obs[key], again[key]) for key in obs)
+
+
 def first_question(env, kind, test=lambda qa: True):
     """Reset until a question of a kind is put, and go to it; the question."""
     for seed in range(300):

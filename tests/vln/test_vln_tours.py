@@ -90,6 +90,22 @@ def test_a_led_robot_is_drawn_where_it_is(make):
     assert [np.array_equal(picture[512:], pictures[0][512:]) for picture in pictures] == [True, True, True, False]
 
 
+def test_an_episode_does_not_depend_on_where_the_last_one_ended(make):
+    """Alone, after a stop at once, and after 15 decisions, which end an episode."""
+    starts = []
+    for actions in ("", ".", "babababababababa"[:15]):
+        env = make()
+        env.reset(seed=3, options={"layout": 0})
+        for k, name in enumerate(actions):
+            _, _, terminated, truncated, _ = env.step(STOP if name == "." else candidates(env)[name])
+            assert (terminated, truncated) == (k == len(actions) - 1, False)
+        options = None if actions else {"layout": 0, "trial": 0, "episode_index": 1}
+        observation, info = env.reset(options=options) if actions else env.reset(seed=3, options=options)
+        starts.append((info["viewpoint"], info["instr_id"], observation["direction"].tolist()))
+    assert starts[0] == starts[1] == starts[2]
+    assert starts[0][:2] == ("d", "8_0")
+
+
 def test_options_choose_an_episode_of_the_house(make):
     env = make()
     _, info = env.reset(options={"layout": 0, "instr_id": "8_0"})

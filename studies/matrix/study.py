@@ -42,6 +42,7 @@ TITLES = {
     "ballet-aba": "Room Ballet ABA: right answers, %",
     "ballet-mvfo": "Room Ballet MVFO: right answers, %",
     "colour-recall": "ColorRecall: right answers, %",
+    "episodic-qa": "EpisodicQA: right answers, %",
 }
 #: The memory that others are compared with.
 PEER = "lstm"
@@ -68,14 +69,14 @@ MEMORIES: dict[str, dict[str, Any]] = {
 DARKROOMS = ("darkroom-gap", "darkroom")
 TASKS_OF = {
     "lstm, rl2": DARKROOMS,
-    **dict.fromkeys(("sat-fifo", "sat-pm"), tuple(task for task in TITLES if task not in DARKROOMS)),
+    **dict.fromkeys(("sat-fifo", "sat-pm"), tuple(task for task in TITLES if task not in (*DARKROOMS, "episodic-qa"))),
 }
 
 
 def make_tasks() -> dict[str, RunConfig]:
     """Settings of a run in each task, without those of its memory."""
-    names = ("demo-gap", "sat-visual-match", "room-ballet", "sat-pictures")
-    demo, visual_match, ballet, pictures = map(find_preset, names)
+    names = ("demo-gap", "sat-visual-match", "room-ballet", "sat-pictures", "episodic-qa")
+    demo, visual_match, ballet, pictures, questions = map(find_preset, names)
     tasks = {}
     for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
         steps = 25 + gap  # of an episode
@@ -124,6 +125,13 @@ def make_tasks() -> dict[str, RunConfig]:
         total_steps=BATCHES,
         policy={"convolutions": "fixed", "size": SIZE},
         score="accuracy",
+    )
+    # histories of 1, 2, 3 and 5 days, the longer ones later
+    tasks["episodic-qa"] = replace(
+        changed(questions, {"questions.checkpoint_steps": 1_200 // POINTS}),
+        total_steps=1_200,
+        eval_kwargs={"split": "test", "lengths": [5]},
+        policy={"curriculum": [120, 240, 420], "size": SIZE},
     )
     return tasks
 
@@ -183,8 +191,10 @@ def smoke(config: RunConfig) -> RunConfig:
     """Shorten a run to a rollout, or to four batches."""
     if config.kind.acts:
         return shorten(config)
-    short = {"total_steps": 4, "eval_trials": 4, "supervised.batch_size": 4, "supervised.validation_episodes": 4}
-    return changed(config, short)
+    learner = config.kind.name
+    short = {"total_steps": 4, "eval_trials": 4, f"{learner}.batch_size": 4, f"{learner}.validation_episodes": 4}
+    small = {"scale": "smoke", "questions": 4} if learner == "questions" else {}  # fewer histories to make
+    return changed(replace(config, env_kwargs={**config.env_kwargs, **small}), short)
 
 
 def memory_weights(played: Played) -> int | None:

@@ -126,11 +126,13 @@ def make_tasks() -> dict[str, RunConfig]:
         policy={"convolutions": "fixed", "size": SIZE},
         score="accuracy",
     )
-    # histories of 1, 2, 3 and 5 days, the longer ones later
+    # learned from histories of 1, 2, 3 and 5 episodes, the longer ones later; a window of rules counts key frames
     tasks["episodic-qa"] = replace(
         changed(questions, {"questions.checkpoint_steps": 1_200 // POINTS}),
+        env_kwargs={"kinds": ["location", "object"], "scale": "study", "frames_per_step": 1},
         total_steps=1_200,
         eval_kwargs={"split": "test", "lengths": [5]},
+        eval_trials=1_000,
         policy={"curriculum": [120, 240, 420], "size": SIZE},
     )
     return tasks

@@ -22,6 +22,7 @@ from memenvs.agents.experiments.statistics import (
     stratified_interval,
 )
 from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES
 from memenvs.agents.study import Played, Rows, Study, Table, changed, compact, play_trials, read_rows, shorten
 
 #: Weights of each memory, about.
@@ -54,7 +55,8 @@ MEMORIES: dict[str, dict[str, Any]] = {
     **{
         memory: {"policy.memory": memory}
         for memory in (
-            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt", "sat-fifo", "sat-pm"
+            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt", "sat-fifo", "sat-pm",
+            "lstm-o1",
         )
     },
     # RL2: an episode is also rewarded for what later episodes of the trial gain from it
@@ -65,10 +67,14 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "ppo.shuffle_episodes": False,
     },
 }  # fmt: skip
-#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places.
+#: Settings in EpisodicQA of the memories that show more than one vector there: 21, for some 50 key frames.
+VECTORS: dict[str, dict[str, Any]] = {"ct-lt": COMPRESSIVE_QUEUES, "lstm-o1": {"capacity": 21}}
+#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places, and the newest
+#: outputs of an LSTM are the peer of a compressive memory.
 DARKROOMS = ("darkroom-gap", "darkroom")
 TASKS_OF = {
     "lstm, rl2": DARKROOMS,
+    "lstm-o1": ("episodic-qa",),
     **dict.fromkeys(("sat-fifo", "sat-pm"), tuple(task for task in TITLES if task not in (*DARKROOMS, "episodic-qa"))),
 }
 
@@ -154,6 +160,8 @@ def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
     changes = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
     if memory.startswith("sat") and config.kind.acts:  # elsewhere the task has a capacity
         changes["policy.memory_kwargs"] = {"capacity": config.env_kwargs["phases"][1] // 2}
+    if learner == "questions" and memory in VECTORS:
+        changes["policy.memory_kwargs"] = VECTORS[memory]
     return changed(config, {**MEMORIES[memory], **changes})
 
 

@@ -48,7 +48,7 @@ STUDY = Study(
             f"{memory}, {rate}": replace(
                 at_rate(config, memory, rate),
                 total_steps=config.total_steps // 2,
-                eval_kwargs=config.validation_kwargs,
+                eval_kwargs={name: value for name, value in config.eval_kwargs.items() if name != "split"},
             )
             for memory in memories_of(task)
             for rate in RATES

@@ -22,6 +22,7 @@ from memenvs.agents.experiments.statistics import (
     stratified_interval,
 )
 from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.preset import COMPRESSIVE_QUEUES
 from memenvs.agents.study import Played, Rows, Study, Table, changed, compact, play_trials, read_rows, shorten
 
 #: Weights of each memory, about.
@@ -42,6 +43,7 @@ TITLES = {
     "ballet-aba": "Room Ballet ABA: right answers, %",
     "ballet-mvfo": "Room Ballet MVFO: right answers, %",
     "colour-recall": "ColorRecall: right answers, %",
+    "episodic-qa": "EpisodicQA: right answers, %",
 }
 #: The memory that others are compared with.
 PEER = "lstm"
@@ -53,7 +55,8 @@ MEMORIES: dict[str, dict[str, Any]] = {
     **{
         memory: {"policy.memory": memory}
         for memory in (
-            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt", "sat-fifo", "sat-pm"
+            "gru", "lstm", "mingru", "gated-deltanet", "trxl", "gtrxl", "relic", "memo", "ct-lt", "sat-fifo", "sat-pm",
+            "lstm-o1",
         )
     },
     # RL2: an episode is also rewarded for what later episodes of the trial gain from it
@@ -64,18 +67,22 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "ppo.shuffle_episodes": False,
     },
 }  # fmt: skip
-#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places.
+#: Settings in EpisodicQA of the memories that show more than one vector there: 21, for some 50 key frames.
+VECTORS: dict[str, dict[str, Any]] = {"ct-lt": COMPRESSIVE_QUEUES, "lstm-o1": {"capacity": 21}}
+#: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places, and the newest
+#: outputs of an LSTM are the peer of a compressive memory.
 DARKROOMS = ("darkroom-gap", "darkroom")
 TASKS_OF = {
     "lstm, rl2": DARKROOMS,
-    **dict.fromkeys(("sat-fifo", "sat-pm"), tuple(task for task in TITLES if task not in DARKROOMS)),
+    "lstm-o1": ("episodic-qa",),
+    **dict.fromkeys(("sat-fifo", "sat-pm"), tuple(task for task in TITLES if task not in (*DARKROOMS, "episodic-qa"))),
 }
 
 
 def make_tasks() -> dict[str, RunConfig]:
     """Settings of a run in each task, without those of its memory."""
-    names = ("demo-gap", "sat-visual-match", "room-ballet", "sat-pictures")
-    demo, visual_match, ballet, pictures = map(find_preset, names)
+    names = ("demo-gap", "sat-visual-match", "room-ballet", "sat-pictures", "episodic-qa")
+    demo, visual_match, ballet, pictures, questions = map(find_preset, names)
     tasks = {}
     for task, env, gap in (("darkroom-gap", "memenvs/Darkroom-Gap-v0", 20), ("darkroom", "memenvs/Darkroom-v0", 0)):
         steps = 25 + gap  # of an episode
@@ -125,6 +132,15 @@ def make_tasks() -> dict[str, RunConfig]:
         policy={"convolutions": "fixed", "size": SIZE},
         score="accuracy",
     )
+    # learned from histories of 1, 2, 3 and 5 episodes, the longer ones later; a window of rules counts key frames
+    tasks["episodic-qa"] = replace(
+        changed(questions, {"questions.checkpoint_steps": 1_200 // POINTS}),
+        env_kwargs={"kinds": ["location", "object"], "scale": "study", "frames_per_step": 1},
+        total_steps=1_200,
+        eval_kwargs={"split": "test", "lengths": [5]},
+        eval_trials=1_000,
+        policy={"curriculum": [120, 240, 420], "size": SIZE},
+    )
     return tasks
 
 
@@ -144,6 +160,8 @@ def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
     changes = {f"{learner}.learning_rate": float(rate), f"{learner}.final_learning_rate": float(rate) / 10}
     if memory.startswith("sat") and config.kind.acts:  # elsewhere the task has a capacity
         changes["policy.memory_kwargs"] = {"capacity": config.env_kwargs["phases"][1] // 2}
+    if learner == "questions" and memory in VECTORS:
+        changes["policy.memory_kwargs"] = VECTORS[memory]
     return changed(config, {**MEMORIES[memory], **changes})
 
 
@@ -183,8 +201,10 @@ def smoke(config: RunConfig) -> RunConfig:
     """Shorten a run to a rollout, or to four batches."""
     if config.kind.acts:
         return shorten(config)
-    short = {"total_steps": 4, "eval_trials": 4, "supervised.batch_size": 4, "supervised.validation_episodes": 4}
-    return changed(config, short)
+    learner = config.kind.name
+    short = {"total_steps": 4, "eval_trials": 4, f"{learner}.batch_size": 4, f"{learner}.validation_episodes": 4}
+    small = {"scale": "smoke", "questions": 4} if learner == "questions" else {}  # fewer histories to make
+    return changed(replace(config, env_kwargs={**config.env_kwargs, **small}), short)
 
 
 def memory_weights(played: Played) -> int | None:

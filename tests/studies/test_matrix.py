@@ -70,6 +70,7 @@ def test_the_better_learning_rate_is_taken_when_both_are_there(study, module):
 def test_rates_were_tried_with_a_seed_that_is_not_reported(study, module):
     tried = load_study(FILE.with_name("rates.py"))
     assert not set(tried.seeds) & set(study.seeds)
+    assert all(config.eval_kwargs.get("split") != "test" for own in tried.configs.values() for config in own.values())
     rates = read_rows(FILE.with_name("rates.jsonl"))
     for task, configs in study.configs.items():
         for method, config in configs.items():
@@ -96,14 +97,22 @@ def test_rl2_is_ranked_by_the_tasks_that_have_trials_of_several_episodes(study, 
         scores = {"lstm": 7.0, "lstm, rl2": 12.0}
         rows += [row(study, task, memory, 0, score) for memory, score in scores.items() if memory in configs]
     lines = module.order_table(Rows(rows)).lines
-    assert lines[-1] == ["lstm, rl2", *["1.00 (1.00 to 1.00)"] * 2, *["1.00"] * 2, *["-"] * 5]  # others have all tasks
+    assert lines[-1] == ["lstm, rl2", *["1.00 (1.00 to 1.00)"] * 2, *["1.00"] * 2, *["-"] * 6]  # others have all tasks
 
 
 def test_sat_is_where_there_are_places_and_holds_half_of_the_field(study):
-    assert [task for task, configs in study.configs.items() if "sat-pm" not in configs] == ["darkroom-gap", "darkroom"]
+    without = [task for task, configs in study.configs.items() if "sat-pm" not in configs]
+    assert without == ["darkroom-gap", "darkroom", "episodic-qa"]
     capacity = {
         task: configs["sat-pm"].policy.get("memory_kwargs")
         for task, configs in study.configs.items()
         if "sat-pm" in configs
     }
     assert capacity["visual-match-led"] == {"capacity": 15} and capacity["two-rooms-led"] == {"capacity": 12}
+
+
+def test_memories_with_several_vectors_show_as_many_in_questions(study):
+    for memory in ("ct-lt", "lstm-o1"):
+        model = make_run_model(study.configs["episodic-qa"][memory])
+        vectors, mask = model.model.memory.vectors(model.model.memory.initial_state(1))
+        assert vectors.shape[:2] == mask.shape == (1, 21)  # fewer than the key frames of five episodes

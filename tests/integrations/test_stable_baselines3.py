@@ -1,6 +1,6 @@
 """Stable-Baselines3 and sb3-contrib learn on every id, through SB3's own `make_vec_env`.
 
-`tests/test_other_libraries.py` has SB3's wrappers of vector environments, and `MaskablePPO` where actions are masked.
+`tests/test_other_libraries.py` has SB3's wrappers of vector environments, and masks of actions.
 """
 
 from __future__ import annotations

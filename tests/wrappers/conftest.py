@@ -16,7 +16,6 @@ ENVS = {
     "miniworld": ("MiniWorld-FourRooms-v0", {"max_episode_steps": 7}, True),
     "cartpole": ("CartPole-v1", {"max_episode_steps": 7}, False),
 }
-WITH_POSE = [name for name in ENVS if name != "cartpole"]
 
 assert memenvs.__version__
 

@@ -8,8 +8,16 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.env_checker import check_env
 
-from memenvs.wrappers import PlaceWrapper, PoseWrapper, PreviousActionWrapper, TrialWrapper
+from memenvs.wrappers import (
+    PlaceWrapper,
+    PoseWrapper,
+    PreviousActionWrapper,
+    TrialWrapper,
+    collect_positions,
+    fit_places,
+)
 from memenvs.wrappers.key import observation_key
+from tests.wrappers.conftest import ENVS
 
 
 def wrap(env: gym.Env) -> gym.Env:
@@ -43,6 +51,32 @@ def test_spec_goes_through_json(make, name):
     again.close()
 
 
+@pytest.mark.parametrize("name", ENVS)
+def test_every_environment(make, name):
+    """Observations are of their space; inner episodes start at the origin and without an action."""
+    env = make(name)
+    if name != "cartpole":  # which has no pose
+        env = PoseWrapper(PlaceWrapper(env, centres=fit_places(collect_positions(env, 60, seed=0), 3)))
+    env = TrialWrapper(PreviousActionWrapper(env), trial_episodes=2)
+    env.action_space.seed(0)
+    observation, info = env.reset(seed=4)
+    keys, previous, starts, is_over = set(info), 0, 0, False
+    while not is_over:
+        assert env.observation_space.contains(observation)
+        assert set(info) - {"TimeLimit.truncated"} == keys
+        assert observation["previous_action"] == (0 if info["episode_start"] else previous)
+        if info["episode_start"]:
+            starts += 1
+            assert name == "cartpole" or not observation["pose"].any()
+        else:
+            assert info["last_obs"] is observation and info["last_info"].items() <= info.items()
+        action = env.action_space.sample()
+        previous = action + 1
+        observation, _, terminated, truncated, info = env.step(action)
+        is_over = terminated or truncated
+    assert starts == 2 and env.observation_space.contains(observation)
+
+
 def test_images_are_known_by_their_space():
     for space, key in (
         (gym.spaces.Box(0, 255, (5, 6, 3), np.uint8), "rgb"),
@@ -55,16 +89,3 @@ def test_images_are_known_by_their_space():
 
 def test_stable_baselines3_takes_them(make):
     check_env(wrap(make("darkroom")))
-
-
-def test_gymnasium_vectors_take_them(make):
-    env = gym.make_vec(
-        "memenvs/Darkroom-v0", num_envs=3, vectorization_mode="sync", wrappers=[wrap], max_episode_steps=5
-    )
-    observation, _ = env.reset(seed=0)
-    assert observation["pose"].shape == (3, 3)
-    assert observation["place"].shape == (3,)
-    for _ in range(12):
-        observation, *_ = env.step(env.action_space.sample())
-        assert env.observation_space.contains(observation)
-    env.close()

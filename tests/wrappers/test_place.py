@@ -10,24 +10,6 @@ import pytest
 from memenvs.clustering import nearest_centre
 from memenvs.wrappers import PlaceWrapper, collect_positions, fit_places
 from memenvs.wrappers.truth import InfoTruth, MinigridTruth, MiniworldTruth, truth_of
-from tests.wrappers.conftest import WITH_POSE
-
-
-@pytest.mark.parametrize("name", WITH_POSE)
-@pytest.mark.parametrize("k", [None, 1, 3])
-def test_every_environment(make, name, k):
-    env = make(name)
-    centres = None if k is None else fit_places(collect_positions(env, 60, seed=0), k)
-    env = PlaceWrapper(env, centres=centres)
-    assert k is None or env.observation_space["place"].n == k
-    env.action_space.seed(1)
-    observation, _ = env.reset(seed=5)
-    for _ in range(20):
-        assert env.observation_space.contains(observation)
-        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        assert env.observation_space.contains(observation)
-        if terminated or truncated:
-            observation, _ = env.reset()
 
 
 def test_darkroom_truth(make):

@@ -5,24 +5,6 @@ import numpy as np
 import pytest
 
 from memenvs.wrappers import PreviousActionWrapper, TrialWrapper
-from tests.wrappers.conftest import ENVS
-
-
-@pytest.mark.parametrize("name", ENVS)
-def test_every_environment(make, name):
-    env = PreviousActionWrapper(make(name))
-    env.action_space.seed(1)
-    observation, _ = env.reset(seed=5)
-    assert not observation["previous_action"].any()
-    for _ in range(20):
-        assert env.observation_space.contains(observation)
-        action = env.action_space.sample()
-        observation, _, terminated, truncated, _ = env.step(action)
-        assert env.observation_space.contains(observation)
-        assert observation["previous_action"] == action + 1
-        if terminated or truncated:
-            observation, _ = env.reset()
-            assert not observation["previous_action"].any()
 
 
 def _wrapped_outside(env):

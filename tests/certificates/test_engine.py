@@ -13,7 +13,7 @@ import pytest
 
 from memenvs import registry
 from memenvs.certificate import DATA, PolicyRow, Training, read_certificate, write_certificate
-from memenvs.certificates.engine import certify, check_hash, read_rows
+from memenvs.certificates.engine import certify, check_hash
 from memenvs.certificates.episodes import ACTIONS, hash_episodes, ignored_actions
 from memenvs.certificates.playing import OraclePlayer, play_scores
 from memenvs.certificates.test_sets import FIRST_SEED, find_split, find_test_set, playable_test_set
@@ -26,7 +26,7 @@ from tests.certificates.cue import registered
 from tests.test_cli import call, refuse
 
 #: Families whose episodes are hashed, and whose scores are played, on every change; the others take seconds each.
-HASHED, SCORED = ("darkroom", "four_boxes", "visual_match"), ("darkroom", "visual_match")
+HASHED, SCORED = ("darkroom", "four_boxes", "visual_match"), ("visual_match",)
 
 
 def certified(often: tuple[str, ...]) -> list[Any]:
@@ -148,12 +148,8 @@ def test_a_test_set_is_of_one_id_and_its_settings() -> None:
     assert spec.task is not None
     settings = {**spec.defaults, "split": "test"}
     assert playable_test_set(TrialVectorEnv(spec.task, 2, **settings), "v0").id == spec.id
-    for change, message in (
-        ({"split": "train"}, "has split='test', got an environment with 'train'"),
-        ({"gap": 5}, "of memenvs/Darkroom-Gap-v0 has gap=20, got an environment with 5"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            playable_test_set(TrialVectorEnv(spec.task, 2, **{**settings, **change}), "v0")
+    with pytest.raises(ValueError, match="of memenvs/Darkroom-Gap-v0 has gap=20, got an environment with 5"):
+        playable_test_set(TrialVectorEnv(spec.task, 2, **{**settings, "gap": 5}), "v0")
     message = "test_set 'v0' is of toy/Cue-v0, got an environment of Darkroom"
     with registered() as other, pytest.raises(ValueError, match=message):
         find_test_set(other.id).check_env(TrialVectorEnv(spec.task, 1, **settings))
@@ -212,9 +208,8 @@ def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         assert document == json.loads(out.read_text()) and document["verdict"] == "long"
         rows = tmp_path / "rows.json"
         training = Training(recipe="ppo", budget=1000, seeds=(0,))
-        row = PolicyRow(
-            name="trained, window 16", way="window", window=16, mean=0.9, stderr=0.1, how="trained", training=training
-        )
+        about = {"name": "trained, window 16", "way": "window", "window": 16, "how": "trained", "training": training}
+        row = PolicyRow(mean=0.9, stderr=0.1, **about)
         listed = made.with_rows([row]).to_json()["rows"][-1:]
         rows.write_text(json.dumps({"id": spec.id, "test_set": "v0", "episode_hash": None, "rows": listed}))
         text = call(capsys, "certify", spec.id, "--rows", str(rows), "--certificate", str(out))
@@ -227,32 +222,17 @@ def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert {row["verdict"] for row in json.loads(call(capsys, "list", "--json"))} <= {"long", "short", "none", None}
 
 
-def test_the_page_shows_a_file_of_rows(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "certificates.md").read_text()
-    (tmp_path / "trained.json").write_text(page.partition("```json\n")[2].partition("```")[0])
-    with registered() as spec:
-        made = replace(certify(spec.id, quick=True), id="corridor/Corridor-v0")
-    (row,) = read_rows(tmp_path / "trained.json", made)
-    assert row.training is not None and (row.name, row.way, row.window) == ("trained, window 4", "window", 4)
-    assert row in made.with_rows([row]).rows
-
-
 def test_refusals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "CartPole-v1 cannot be certified: it is no task" in refuse(capsys, "certify", "CartPole-v1")
     shipped = str(DATA / "Darkroom-v0.json")
     text = refuse(capsys, "certify", "Darkroom-v0", "--quick", "--out", shipped)
     assert "argument --out: certificates that are shipped have 200 trials" in text
     assert "--certificate: goes with --rows" in refuse(capsys, "certify", "Darkroom-v0", "--certificate", "x.json")
-    assert "unknown id 'Lightroom-v0'" in refuse(capsys, "test-set", "Lightroom-v0")
     with registered(policies={}) as spec:
         text = refuse(capsys, "certify", spec.id)
         assert "toy/Cue-v0 cannot be certified: its scores are not declared, it lacks a rule 'ideal'" in text
-        assert '(policies={"ideal": "module:Class"} in `register`, see memenvs.rules.Rule)' in text
-    incomplete = {"ideal": "tests.test_rules:WithoutChoose"}
-    with registered(policies=incomplete) as spec:
-        text = refuse(capsys, "certify", spec.id, "--quick")
-        assert text.endswith("argument ID: tests.test_rules:WithoutChoose must define choose (memenvs.rules.Rule)\n")
-        assert text.count("\n") == 1
+    with registered(policies={"ideal": "tests.test_rules:WithoutChoose"}) as spec:
+        assert "tests.test_rules:WithoutChoose must define choose" in refuse(capsys, "certify", spec.id, "--quick")
     with registered(task="tests.bare_task:Bare", policies={}) as spec:
         text = refuse(capsys, "certify", spec.id)
         assert "it lacks an oracle (oracle_actions of its task) and a rule 'ideal'" in text

@@ -231,12 +231,7 @@ class OptionChangesDraws(Cue):
     def begin_episode(self, i, rng, options):
         cue = options["cue"] if "cue" in options else rng.integers(2)
         super().begin_episode(i, rng, {"cue": cue})
-        self.colour = getattr(self, "colour", np.zeros(self.num_envs, np.int64))
-        self.colour[i] = rng.integers(1000)
-
-    def info(self):
-        self.colour = getattr(self, "colour", np.zeros(self.num_envs, np.int64))
-        return {**super().info(), "colour": self.colour}
+        self.layout[i] = self.layout[i] % 3 + 3 * rng.integers(300)
 
 
 class OracleChanges(Cue):
@@ -303,7 +298,7 @@ FAULTS = {
     NoLayouts: r"num_layouts is 3, but layouts 0 to 2 are the same; without layouts it must be 1",
     ForgetsOption: r"option 'cue', mode NextStep, step \d+: is \d and not \d",
     OptionStays: r"options go on after the next reset: (observation|info)",
-    OptionChangesDraws: r"options \{'cue': \d\}, as seed 20 draws them, change what .*: info of step 0: 'colour' is",
+    OptionChangesDraws: r"options \{'cue': \d\}, as seed 20 draws them, change what .*: info of step 0: 'maze' is",
     OracleChanges: r"oracle_actions, render, draw_map or info change the episode: observation of step 1: 'step' is 2",
     LimitEndsEpisode: r"a limit of 5 steps changes terminated of step 5",
     WrongOracle: r"oracle_actions of step 1 are not possible",

@@ -57,9 +57,6 @@ class Corridor(BatchTask):
     def render(self, i):
         return np.full((2, 2, 3), self.cell[i], np.uint8)
 
-    def draw_map(self, i, path):
-        return np.zeros((2, 2, 3), np.uint8)
-
     def close(self):
         self.num_closed += 1
 
@@ -103,12 +100,8 @@ def test_randomness_depends_on_numbers_and_not_on_order():
         assert info["layout_id"] == trial_rng.integers(3)
         assert info["draws"][0] == trial_rng.random()
         assert info["draws"][1] == np.random.default_rng([8, info["trial_id"], 1 + info["episode_index"]]).random()
-
-
-def test_layout_by_option_changes_no_other_draw():
-    env = TrialEnv(Corridor)
-    drawn = [env.reset(seed=8, options={"layout": layout})[1]["draws"].tolist() for layout in range(3)]
-    assert drawn[0] == drawn[1] == drawn[2]
+    for layout in range(3):  # given, it changes no other draw
+        assert env.reset(seed=8, options={"layout": layout})[1]["draws"].tolist() == infos[0]["draws"].tolist()
 
 
 def test_without_a_seed_a_new_one_is_drawn():
@@ -131,10 +124,7 @@ def test_trial_ends_after_its_episodes():
     assert env.trial_over
     assert trial_numbers(env, 3) == [(1, 0, True), (1, 1, False), (2, 0, True)]
     assert trial_numbers(TrialEnv(Corridor, trial_episodes=1), 2) == [(0, 0, True), (1, 0, True)]
-
-
-def test_trial_without_limits_never_ends():
-    env = TrialEnv(Corridor)
+    env = TrialEnv(Corridor)  # without limits it never ends
     assert [numbers[:2] for numbers in trial_numbers(env, 30)] == [(0, e) for e in range(30)]
     env.new_trial()
     assert trial_numbers(env, 1) == [(1, 0, True)]
@@ -298,13 +288,9 @@ def test_bad_numbers():
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match="unknown autoreset_mode 'Always'; choose from "):
-        TrialVectorEnv(Corridor, autoreset_mode="Always")
-    with pytest.raises(ValueError, match="unknown render_mode 'ascii'; choose from None, 'rgb_array'"):
-        TrialVectorEnv(Corridor, render_mode="ascii")
-    for value in (np.array(["rgb_array"] * 2), 0):
-        for name in ("autoreset_mode", "render_mode"):
-            with pytest.raises(ValueError, match=f"unknown {name} "):
+    for name, choices in (("autoreset_mode", "choose from "), ("render_mode", "choose from None, 'rgb_array'")):
+        for value in ("Always", np.array(["rgb_array"] * 2), 0):
+            with pytest.raises(ValueError, match=rf"unknown {name} .*; {choices}"):
                 TrialVectorEnv(Corridor, **{name: value})
     with pytest.raises(TypeError, match="width"):
         TrialVectorEnv(Corridor, width=3)
@@ -342,9 +328,7 @@ def test_bad_actions():
 def test_bad_options():
     for options, message in (
         ({"layout": 3}, r"option 'layout' must be an integer in 0 \.\.\. 2, got 3"),
-        ({"layout": "kitchen"}, "option 'layout' must be an integer in 0 "),
         ({"trial": 2**62}, rf"option 'trial' must be an integer in 0 \.\.\. {2**62 - 1}, got {2**62}"),
-        ({"episode_index": True}, "option 'episode_index' must be an integer"),
         ({"new_trial": 1}, "option 'new_trial' must be True or False, got 1"),
         ({"start": 9}, r"option 'start' must be in 0 \.\.\. 4, got 9"),
         ({"speed": 9}, r"unknown reset option 'speed'; choose from \['start', 'new_trial', 'trial', "),
@@ -357,15 +341,15 @@ def test_bad_options():
 
 
 def test_bad_seeds():
-    env = TrialVectorEnv(Corridor, 2)
-    for wrong in (env, TrialEnv(Corridor)):
-        with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
-            wrong.reset(seed=-1)
-    assert TrialEnv(Corridor).reset(seed=[0])[1]["seed"] == 0
-    with pytest.raises(ValueError, match="seed must be an int or 1 of them, got 2"):
-        TrialEnv(Corridor).reset(seed=[1, 2])
-    with pytest.raises(ValueError, match="seed must be an int or 2 of them, got 3"):
-        env.reset(seed=[1, 2, 3])
+    env, single = TrialVectorEnv(Corridor, 2), TrialEnv(Corridor)
+    assert single.reset(seed=[0])[1]["seed"] == 0
+    for wrong, seed, message in (
+        (env, -1, "seed must be at least 0, got -1"),
+        (single, [1, 2], "seed must be an int or 1 of them, got 2"),
+        (env, [1, 2, 3], "seed must be an int or 2 of them, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong.reset(seed=seed)
     for seed in (True, 0.5, [1, 0.5], {1, 2}):
         with pytest.raises(TypeError, match="seed must be an int"):
             env.reset(seed=seed)

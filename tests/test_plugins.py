@@ -22,10 +22,10 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.memory import make_memory, memories, required_inputs
 from memenvs.agents.memory.recurrent import GRUMemory, RecurrentConfig
 from memenvs.agents.presets import Preset, find_preset
-from memenvs.cli import main
 from memenvs.darkroom.env import Darkroom
 from memenvs.registry import check_registered, environments, find_environment
 from tests.bare_task import Bare
+from tests.test_cli import call, document, refuse
 
 HERE = rf"{__file__}:\d+"
 
@@ -302,18 +302,16 @@ def test_modules_of_the_working_folder(tmp_path: Path, monkeypatch, capsys) -> N
         "import memenvs\nmemenvs.register('here/Small-v0', 'memenvs.darkroom.env:Darkroom', defaults={'size': 3})\n"
     )
     try:
-        assert main(["rollout", "here/Small-v0", "--import", "own_tasks_here", "--policy", "oracle", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["metrics"]["return"]["mean"] > 90
-        assert main(["rollout", "own_tasks_here:Small-v0", "--episodes", "1"]) == 0
+        played = document(capsys, "rollout", "here/Small-v0", "--import", "own_tasks_here", "--policy", "oracle")
+        assert played["metrics"]["return"]["mean"] > 90
+        call(capsys, "rollout", "own_tasks_here:Small-v0", "--episodes", "1")
         memenvs.register("here/Bare-v0", Bare)
-        capsys.readouterr()
-        assert main(["list", "here/Small-v0"]) == 0 and "  size = 3: Cells along each side" in capsys.readouterr().out
-        assert main(["list", "here/Bare-v0"]) == 0  # without documentation, settings or limit of a trial
-        text = capsys.readouterr().out
+        assert "  size = 3: Cells along each side" in call(capsys, "list", "here/Small-v0")
+        text = call(capsys, "list", "here/Bare-v0")  # without documentation, settings or limit of a trial
         assert "\nA trial: endless;" in text and "\n  x = Box(0.0, 1.0, (1,), float32)" in text
-        assert main(["list", "--import", "no_such_module"]) == main(["presets", "--import", "no_such_module"]) == 2
-        err = capsys.readouterr().err
-        assert err.count("error: argument --import no_such_module: No module named 'no_such_module'") == 2
+        for command in ("list", "presets"):
+            error = refuse(capsys, command, "--import", "no_such_module")
+            assert "error: argument --import no_such_module: No module named 'no_such_module'" in error
     finally:
         sys.modules.pop("own_tasks_here", None)
 
@@ -344,25 +342,21 @@ def test_list_prints_a_command_that_plays_a_rule_of_others(tmp_path: Path, monke
             (["own_signal_here:Cue-v0"], "own_signal_here:here/Cue-v0"),
             (["here/Cue-v0", "--import", "own_signal_here"], "here/Cue-v0 --import own_signal_here"),
         ):
-            assert main(["list", *command]) == 0
-            text = capsys.readouterr().out
+            text = call(capsys, "list", *command)
             assert f"\nScripted policy `blind`: `memenvs rollout {expected} --policy blind` plays it\n" in text
             registry._ROWS.pop("here/Cue-v0")  # as in another process
             gym.registry.pop("here/Cue-v0")
             sys.modules.pop("own_signal_here")
-            assert main(["rollout", *expected.split(), "--policy", "blind", "--episodes", "1"]) == 0
-            capsys.readouterr()
+            call(capsys, "rollout", *expected.split(), "--policy", "blind", "--episodes", "1")
     finally:
         sys.modules.pop("own_signal_here", None)
 
 
 def test_ids_of_others_on_the_command_line(tmp_path: Path, capsys) -> None:
-    assert main(["rollout", "CartPole-v1", "--episodes", "2", "--json"]) == 0
-    first = json.loads(capsys.readouterr().out)
+    first, again = (document(capsys, "rollout", "CartPole-v1", "--episodes", "2") for _ in range(2))
     assert first["id"] == "CartPole-v1" and first["metrics"]["return"]["mean"] >= 8
-    assert main(["rollout", "CartPole-v1", "--episodes", "2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == first  # the seed decides the actions
-    assert main(["rollout", "Pendulum-v1", "--episodes", "1"]) == 0
+    assert again == first  # the seed decides the actions
+    call(capsys, "rollout", "Pendulum-v1", "--episodes", "1")
     gym.register("mine/Blind-v0", entry_point=Blind)
     memenvs.register("mine/Bare-v0", Bare)
     video = str(tmp_path / "a.gif")
@@ -373,8 +367,7 @@ def test_ids_of_others_on_the_command_line(tmp_path: Path, capsys) -> None:
         (["record", "mine/Blind-v0", "--out", video], "must have the render mode 'rgb_array', got mine/Blind-v0 with"),
         (["bench", "CartPole-v1"], "CartPole-v1: must be a task of memenvs"),
     ):
-        assert main(command) == 2
-        assert message in capsys.readouterr().err
+        assert message in refuse(capsys, *command)
     assert not Path(video).exists()
 
 

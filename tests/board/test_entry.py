@@ -169,13 +169,11 @@ WRONG_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "one action": (lambda f: edit_actions(f, lambda a: a[0]), "seed_0 must have 1800 actions"),
     "out of range": (lambda f: edit_actions(f, lambda a: a + 1), r"trial \d+: actions must be in 0 \.\.\. 1, got \[2"),
     "floats": (lambda f: edit_actions(f, lambda a: a + 0.5), "trial 0: actions must be integers, got float64"),
-    "texts": (lambda f: edit_actions(f, lambda a: a.astype(str)), "trial 0: actions must be integers, got <U"),
     "two axes": (lambda f: edit_actions(f, lambda a: a[:, None]), r"trial 0: actions must have the shape \(9,\)"),
     "another seed": (lambda f: edit_actions(f, lambda a: a, "seed_1"), r"must have seed_0, got \['seed_1'\]"),
     "a path": (lambda f: edit_actions(f, lambda a: a, "../../seed_0"), r"must have seed_0, got \['\.\./\.\./seed_0'\]"),
     "large": (lambda f: (f / ROWS).write_bytes(b" " * (MAX_BYTES + 1)), r"rows\.jsonl: must have at most 5,000,000"),
     "other files": (lambda f: (f / "run.py").write_text("1"), r"run\.py: an entry has the files entry\.json, rows"),
-    "folders": (lambda f: (f / "more").mkdir(), "more: an entry has the files"),
 }
 
 

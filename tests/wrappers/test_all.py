@@ -17,6 +17,7 @@ from memenvs.wrappers import (
     fit_places,
 )
 from memenvs.wrappers.key import observation_key
+from tests.rollouts import random_actions, rollout, same
 from tests.wrappers.conftest import ENVS
 
 
@@ -26,17 +27,6 @@ def wrap(env: gym.Env) -> gym.Env:
     return TrialWrapper(PreviousActionWrapper(env), trial_episodes=2)
 
 
-def play(env: gym.Env, steps: int = 30) -> list:
-    env.action_space.seed(0)
-    rows = [env.reset(seed=1)[0]]
-    for _ in range(steps):
-        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        rows.append(observation)
-        if terminated or truncated:
-            rows.append(env.reset()[0])
-    return rows
-
-
 @pytest.mark.parametrize("name", ["darkroom", "minigrid", "miniworld"])
 def test_spec_goes_through_json(make, name):
     env = wrap(make(name))
@@ -44,10 +34,9 @@ def test_spec_goes_through_json(make, name):
     assert len(json.loads(text)["additional_wrappers"]) == 4
     again = gym.make(EnvSpec.from_json(text))
     assert type(again) is type(env)
-    for before, after in zip(play(env), play(again), strict=True):
-        assert before.keys() == after.keys()
-        for key in before:
-            np.testing.assert_array_equal(before[key], after[key])
+    actions = random_actions(env, 30, 1)[:, 0]
+    for before, after in zip(rollout(env, actions, seed=1), rollout(again, actions, seed=1), strict=True):
+        assert same(before[0], after[0])
     again.close()
 
 
@@ -89,3 +78,47 @@ def test_images_are_known_by_their_space():
 
 def test_stable_baselines3_takes_them(make):
     check_env(wrap(make("darkroom")))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda env: PreviousActionWrapper(TrialWrapper(env, trial_episodes=2)),
+        lambda env: TrialWrapper(PreviousActionWrapper(env), trial_episodes=2),
+    ],
+)
+def test_an_inner_episode_starts_without_an_action(make, wrap):
+    env = wrap(make("cartpole", max_episode_steps=2))
+    env.reset(seed=0)
+    assert [int(env.step(1)[0]["previous_action"]) for _ in range(4)] == [2, 0, 2, 2]
+
+
+class Other(gym.Env):
+    observation_space = gym.spaces.Discrete(2)
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 1, 0.0, False, False, {}
+
+
+def test_other_action_spaces():
+    env = PreviousActionWrapper(Other(gym.spaces.Discrete(3, start=-1)))
+    env.reset(seed=0)
+    assert [int(env.step(action)[0]["previous_action"]) for action in (-1, 0, 1)] == [1, 2, 3]
+    env = PreviousActionWrapper(Other(gym.spaces.Box(1.0, 2.0, (2,), np.float32)))
+    negative = PreviousActionWrapper(Other(gym.spaces.Box(-2.0, -1.0, (2,), np.float32)))
+    assert negative.observation_space["previous_action"] == gym.spaces.Box(-2.0, 0.0, (2,), np.float32)
+    assert env.observation_space["previous_action"] == gym.spaces.Box(0.0, 2.0, (2,), np.float32)
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space.contains(observation)
+    observation = env.step(np.array([1.5, 2.0], np.float32))[0]
+    assert env.observation_space.contains(observation)
+    np.testing.assert_array_equal(observation["previous_action"], [1.5, 2.0])
+    with pytest.raises(TypeError, match="the action space must be Discrete or Box, got MultiBinary"):
+        PreviousActionWrapper(Other(gym.spaces.MultiBinary(2)))

@@ -144,10 +144,6 @@ def test_seed_and_number_name_a_trial():
     env = TrialWrapper(WithSeed(1), trial_episodes=2)
     infos = [env.reset(seed=5)[1], env.step(0)[4], env.reset()[1]]
     assert [(info["seed"], info["trial_id"]) for info in infos] == [(5, 0), (5, 0), (5, 1)]
-    inner = env.unwrapped.seeds[-1]
-    other = TrialWrapper(WithSeed(1), trial_episodes=2)
-    other.reset(seed=infos[-1]["seed"], options={"trial": infos[-1]["trial_id"]})
-    assert other.unwrapped.seeds == [inner]
     drawn = TrialWrapper(Countdown(1), trial_episodes=2)
     assert drawn.reset()[1]["seed"] == drawn.unwrapped.seeds[0]
     differing = TrialWrapper(WithSeed(1), trial_episodes=2, same_seed=False)

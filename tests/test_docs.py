@@ -373,9 +373,3 @@ def test_tables_are_those_that_the_command_prints():
             done = run_python(TABLES, name)
             assert done.returncode == 0 and done.stdout.partition("\n\n")[2] == table, f"put what {name} prints there"
     assert names == ["verdicts", "memory", "choices"]
-
-
-def test_unknown_names_are_refused():
-    for script, name, first in ((PICTURES, "Darkroom", "agent, ExtObjNav-v0"), (TABLES, "r2r", "memory, verdicts")):
-        done = run_python(script, name)
-        assert done.returncode == 2 and f"unknown '{name}'; choose from {first}" in done.stderr

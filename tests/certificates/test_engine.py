@@ -198,7 +198,6 @@ def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         sets = json.loads(call(capsys, "test-set", spec.id, "--json"))
         assert sets["test_sets"] == [find_test_set(spec.id).to_json()]
         assert "200 trials of 1 episodes" in call(capsys, "test-set", spec.id)
-    assert {row["verdict"] for row in json.loads(call(capsys, "list", "--json"))} <= {"long", "short", "none", None}
 
 
 def test_refusals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -308,7 +308,6 @@ def test_bad_arguments_of_a_dataset(capsys, root: Path) -> None:
         (["Lightroom-v0", "--out", "room-v0"], "argument TARGET"),
         (["CartPole-v1", "--out", "room-v0"], "needs an id whose BatchTask can be imported, got CartPole-v1"),
         (["Darkroom-v0", "--out", "room-v0", "--append"], "argument --append: no card of a dataset at"),
-        (["Darkroom-v0", "--out", "room-v0", "--env_kwargs", '{"wall": 1}'], "'wall'"),
         (["Darkroom-v0", "--out", "room-v0", "--env_kwargs", '{"trial_episodes": null}'], "trials would never end"),
     ):
         assert message in refuse(capsys, *argv), argv

@@ -160,8 +160,6 @@ def test_noise_of_an_episode_depends_on_its_number_alone(make):
     ("settings", "message"),
     [
         ({"frame": "globl"}, "unknown pose frame 'globl'; choose from 'world', 'start', 'camera'"),
-        ({"origin": "home"}, "unknown origin 'home'; choose from 'episode', 'trial'"),
-        ({"noise": "pink"}, "unknown noise 'pink'; choose from 'none', 'gaussian', 'dead_reckoning'"),
         ({"noise": "dead_reckoning", "position_sd": 0.1}, "position_sd must be 0 with noise 'dead_reckoning', got 0.1"),
         ({"collision_known": True}, "collision_known needs noise 'dead_reckoning', got noise 'none'"),
         ({"noise": "gaussian", "position_sd": -1.0}, "position_sd must be finite and at least 0, got -1.0"),

@@ -1,4 +1,4 @@
-"""VisualMatch and TwoRooms: no view of the stay shows the cue; strategies and rules that keep it."""
+"""VisualMatch and TwoRooms: no view of the stay shows the cue; what keeps it."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ sys.exit(status)
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """A process without modules that only POSIX systems have; it trains, then imports every module."""
+    """A process without the modules of POSIX, which trains and then imports every module."""
     return run_python("-c", SCRIPT, folder=tmp_path_factory.mktemp("layers"))
 
 

@@ -246,8 +246,8 @@ def test_masks_for_maskable_ppo():
     observation, info = single.reset(seed=stream_seed(0))
     assert is_masking_supported(single)
     mask = get_action_masks(single)
-    for given in (info["action_mask"], observation["candidate_mask"]):
-        assert given.astype(bool).tolist() == mask.tolist()
+    for other in (info["action_mask"], observation["candidate_mask"]):
+        assert other.astype(bool).tolist() == mask.tolist()
     assert mask[-1] and not mask.all()
     for env in (make_sb3_vec_env(id, 2, seed=stream_seed(0)), make_vec_env(id, 2, seed=0)):
         env.reset()

@@ -1,4 +1,4 @@
-"""Settings of trials: `gap` and `led` close two ways around a memory, `itinerary` leads to other layouts and back."""
+"""Settings of trials: `gap` and `led` close ways around a memory, `itinerary` leads back."""
 
 from __future__ import annotations
 

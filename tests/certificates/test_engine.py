@@ -1,4 +1,4 @@
-"""Trials that are played, hashes, ignored actions, whole certificates, test sets and the commands."""
+"""Played trials, hashes, ignored actions, whole certificates, test sets and commands."""
 
 from __future__ import annotations
 

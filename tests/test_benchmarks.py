@@ -79,7 +79,6 @@ def test_a_missing_figure_is_lost_and_a_new_one_is_not(check: Any, capsys: pytes
     ("change", "message"),
     [
         (lambda new: new.update(processor="x86-64"), "different machines: processor is 'znver3' and 'x86-64'"),
-        (lambda new: new.update(vector_width=4), "different machines: vector_width is 8 and 4"),
         (lambda new: new.update(smoke=True), r"new\.json: made with --smoke, which measures nothing"),
         (lambda new: new.pop("smoke"), r"new\.json: has no 'smoke'"),
         (lambda new: new["figures"]["render: small"].pop("low"), r"new\.json: not a file of benchmarks/all\.py"),

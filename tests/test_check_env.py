@@ -80,7 +80,6 @@ class Dial(Cue):
 def test_a_task_without_optional_methods_passes() -> None:
     check_env(Dial, trial_episodes=2)
     check_env(Cue, trial_episodes=2)
-    check_env("memenvs/Darkroom-v0", size=4)
     check_env(gym.make("memenvs/Darkroom-v0", size=3, render_mode="rgb_array"))
 
 
@@ -232,12 +231,7 @@ class OptionChangesDraws(Cue):
     def begin_episode(self, i, rng, options):
         cue = options["cue"] if "cue" in options else rng.integers(2)
         super().begin_episode(i, rng, {"cue": cue})
-        self.colour = getattr(self, "colour", np.zeros(self.num_envs, np.int64))
-        self.colour[i] = rng.integers(1000)
-
-    def info(self):
-        self.colour = getattr(self, "colour", np.zeros(self.num_envs, np.int64))
-        return {**super().info(), "colour": self.colour}
+        self.layout[i] = self.layout[i] % 3 + 3 * rng.integers(300)
 
 
 class OracleChanges(Cue):
@@ -304,7 +298,7 @@ FAULTS = {
     NoLayouts: r"num_layouts is 3, but layouts 0 to 2 are the same; without layouts it must be 1",
     ForgetsOption: r"option 'cue', mode NextStep, step \d+: is \d and not \d",
     OptionStays: r"options go on after the next reset: (observation|info)",
-    OptionChangesDraws: r"options \{'cue': \d\}, as seed 20 draws them, change what .*: info of step 0: 'colour' is",
+    OptionChangesDraws: r"options \{'cue': \d\}, as seed 20 draws them, change what .*: info of step 0: 'maze' is",
     OracleChanges: r"oracle_actions, render, draw_map or info change the episode: observation of step 1: 'step' is 2",
     LimitEndsEpisode: r"a limit of 5 steps changes terminated of step 5",
     WrongOracle: r"oracle_actions of step 1 are not possible",
@@ -326,50 +320,26 @@ def test_each_fault_is_named(task: type[BatchTask]) -> None:
 def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
     for name, value, error, message in (
         ("observation_space", gym.spaces.Box(0, 1, (1,)), TypeError, "Cue.observation_space must be a Dict, got Box"),
-        *(
-            (
-                "observation_space",
-                gym.spaces.Dict({"cue": gym.spaces.Discrete(2), "more": space}),
-                TypeError,
-                rf"Cue.observation_space\['more'\] must be one array or a Text, got {type(space).__name__}",
-            )
-            for space in (
-                gym.spaces.Dict({"a": gym.spaces.Discrete(2)}),
-                gym.spaces.Tuple([gym.spaces.Discrete(2)]),
-                gym.spaces.Sequence(gym.spaces.Discrete(2)),
-            )
-        ),
         (
-            "action_space",
-            gym.spaces.MultiBinary(2),
+            "observation_space",
+            gym.spaces.Dict({"cue": gym.spaces.Discrete(2), "more": gym.spaces.Tuple([gym.spaces.Discrete(2)])}),
             TypeError,
-            "Cue.action_space must be a Discrete or a Box, got Multi",
+            r"Cue.observation_space\['more'\] must be one array or a Text, got Tuple",
         ),
-        (
-            "action_space",
-            gym.spaces.Box(0, np.inf, (2,)),
-            ValueError,
-            "Cue.action_space must be a float32 Box with one",
-        ),
+        ("action_space", gym.spaces.MultiBinary(2), TypeError, "Cue.action_space must be a Discrete or a Box, got Mul"),
+        ("action_space", gym.spaces.Box(0, np.inf, (2,)), ValueError, "Cue.action_space must be a float32 Box with"),
         ("action_space", gym.spaces.Box(0, 1, (2, 2)), ValueError, "Cue.action_space must be a float32 Box with one"),
         ("action_space", gym.spaces.Discrete(2, start=1), ValueError, "Cue.action_space must start at 0"),
         ("max_episode_steps", 0, ValueError, "Cue.max_episode_steps must be an integer of at least 1, got 0"),
-        ("num_layouts", 2.0, ValueError, "Cue.num_layouts must be an integer of at least 1, got 2.0"),
         ("num_envs", 7, ValueError, r"Cue.num_envs must be the \d that it was made for, got 7"),
         ("observe", None, TypeError, "Cue.observe must be a method, got None"),
         ("oracle_actions", [0], TypeError, r"Cue.oracle_actions must be a method, got \[0\]"),
-        ("action_names", ("left",), ValueError, "Cue.action_names must be 2, one for each Discrete action"),
         ("action_names", ("left",) * 3, ValueError, "Cue.action_names must be 2, one for each Discrete action"),
         ("option_names", ["cue"], TypeError, r"Cue.option_names must be a tuple, got \['cue'\]"),
-        (
-            "option_names",
-            ("layout", "reset_mask"),
-            ValueError,
-            "Cue.option_names must not contain 'layout', an option of every id",
-        ),
+        ("option_names", ("layout",), ValueError, "Cue.option_names must not contain 'layout', an option of every id"),
         (
             "config_type",
-            make_dataclass("Settings", [("task", str, "easy"), ("render_mode", str, "human")]),
+            make_dataclass("Settings", [("task", str, "easy")]),
             ValueError,
             "Cue.config_type must not have 'task', an argument of every environment",
         ),
@@ -386,11 +356,8 @@ def test_what_a_task_declares_is_checked_when_it_is_made() -> None:
 
 
 def test_actions_of_a_box_have_no_names() -> None:
-    class Pushed(Cue):
-        def __init__(self, num_envs: int, **kwargs: Any) -> None:
-            super().__init__(num_envs)
-            self.action_space = gym.spaces.Box(0, 1, (2,))
-            self.action_names = ("push", "pull")
+    class Pushed(Dial):
+        action_names = ("push", "pull")
 
     with pytest.raises(ValueError, match=r"Pushed\.action_names must be 0, one for each Discrete action, or none"):
         check_env(Pushed)
@@ -401,11 +368,8 @@ def test_what_is_no_task_is_refused() -> None:
         check_env("CartPole-v1")
     with pytest.raises(TypeError, match=r"env must be an id, a BatchTask or an environment of gym\.make"):
         check_env(gym.make("CartPole-v1"))
-    for wrong in (None, Cue(2)):
-        with pytest.raises(
-            TypeError, match=r"env must be an id, a BatchTask class or an environment of gym\.make, got"
-        ):
-            check_env(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"env must be an id, a BatchTask class or an environment of gym\.make, got"):
+        check_env(Cue(2))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="task must be a subclass of BatchTask"):
         check_env(int)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown id 'memenvs/Lightroom-v0'"):
@@ -414,7 +378,6 @@ def test_what_is_no_task_is_refused() -> None:
 
 def test_words_for_differences() -> None:
     for value, expected, words in (
-        ({"a": 1}, {"a": 1}, None),
         ({"a": np.nan}, {"a": np.nan}, None),
         ({"a": 1}, {"b": 1}, "keys are ['a'] and not ['b']"),
         ({"a": {"b": 2}}, {"a": {"b": 3}}, "'a' 'b' is 2 and not 3"),
@@ -423,7 +386,6 @@ def test_words_for_differences() -> None:
         (np.array([1.0, 2.0]), np.array([1.0, 4.5]), "is 2.0 and not 4.5 at [1], by at most 2.5 in 1 of 2 numbers"),
         (0.0, -0.0, "differs in the sign of a zero or the bits of a NaN"),
         (np.array(["a"], object), np.array(["b"], object), "is ['a'] and not ['b']"),
-        ("left", "right", "is <U4 () and not <U5 ()"),
         (True, False, "is True and not False"),
     ):
         assert difference(value, expected) == words

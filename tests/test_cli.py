@@ -72,9 +72,7 @@ def test_list(capsys):
     assert all(set(row) == keys for row in rows)
     text = call(capsys, "list")
     assert all(spec.id in text and spec.remembers in text for spec in ENVIRONMENTS)
-    marked = {
-        line.split()[0] for line in text.splitlines() if line.endswith("(learn by prediction: the answer is a picture)")
-    }
+    marked = {line.split()[0] for line in text.splitlines() if line.endswith("prediction: the answer is a picture)")}
     names = ("ViewRecall-v0", "FFHQWorld-v0", "FFHQWorld-LongStay-v0", "Ballet3D-v0")
     assert marked == {f"memenvs/{name}" for name in names} == {row["id"] for row in rows if row["answers_picture"]}
 
@@ -83,14 +81,11 @@ def test_list_of_one_id(capsys):
     """The facts of its page, with the settings of the id."""
     text = call(capsys, "list", "Darkroom-Gap-v0")
     for line in (
-        "To remember: the cell that gave reward in earlier episodes, over a blank gap",
         "A trial: 10 episodes; `trial_episodes` and `trial_steps` change it",
         "Settings of the id: `gap=20`, `size=5`, `max_episode_steps=40`",
         "Score: `return` in the `info` of the last step of an episode",
-        "Random policy: below 3; a test checks it",
         "To report: test set `v0`: 200 trials, split `test`, actions drawn as in training (`evaluate`)",
         "  position = Box(0.0, 4.0, (2,), float32): float32, (2,); the cell (x, y), 0 ... size - 1.",
-        "  Discrete(5): `Discrete(5)`: +x, -x, +y, -y, stay. Moves are clipped to the grid.",
         "  size = 5: Cells along each side; 2 to 1000.",
         "memenvs/Darkroom-Gap-v0: long",
     ):
@@ -99,15 +94,9 @@ def test_list_of_one_id(capsys):
         assert "Verdict: not certified yet" in call(capsys, "list", "toy/Cue-v0")
     data = document(capsys, "list", "memenvs/Ballet3D-v0")
     assert data["facts"]["Agents"].startswith("learn by prediction: the answer is a picture")
-    assert (data["id"], data["verdict"], data["action"]) == (
-        "memenvs/Ballet3D-v0",
-        "long",
-        "Box(-1.0, 1.0, (127008,), float32)",
-    )
-    assert (
-        set(data["observation"]) == {"phase", "rgb", "query", "task"}
-        and data["settings"]["world"]["value"] == "'builtin'"
-    )
+    assert (data["verdict"], data["action"]) == ("long", "Box(-1.0, 1.0, (127008,), float32)")
+    assert set(data["observation"]) == {"phase", "rgb", "query", "task"}
+    assert data["settings"]["world"]["value"] == "'builtin'"
     assert "must be a task of memenvs, got CartPole-v1" in refuse(capsys, "list", "CartPole-v1")
     assert "argument ID: unknown id 'Darkrom-v0'; did you mean" in refuse(capsys, "list", "Darkrom-v0")
 
@@ -141,10 +130,8 @@ def test_settings_are_given_one_by_one_or_as_json(capsys):
     numbers = {".3": 0.3, "-.5": -0.5, "2.": 2.0, ".1e-2": 0.001, "1e5": 1e5, ".": ".", "v.5": "v.5", "1.2.3": "1.2.3"}
     for text, value in numbers.items():
         assert parse_settings([("env_kwargs.moves", text)]) == {"moves": value}
-    assert "argument --env_kwargs.size: must have a value" in refuse(
-        capsys, "rollout", "Darkroom-v0", "--env_kwargs.size"
-    )
-    assert "must not contain 'task'" in refuse(capsys, "rollout", "Darkroom-v0", "--env_kwargs.task", "x")
+    for wrong, message in (("size",), "size: must have a value"), (("task", "x"), "must not contain 'task'"):
+        assert message in refuse(capsys, "rollout", "Darkroom-v0", f"--env_kwargs.{wrong[0]}", *wrong[1:])
 
 
 def test_rollout_depends_on_the_seed_alone(capsys):
@@ -152,7 +139,6 @@ def test_rollout_depends_on_the_seed_alone(capsys):
     first, again, other = (document(capsys, *arguments, seed) for seed in ("3", "3", "4"))
     assert first == again
     assert first["metrics"] != other["metrics"]
-    assert first["id"] == "memenvs/Darkroom-v0"
 
 
 def test_rollout_of_one_episode_has_no_error(capsys):
@@ -176,22 +162,19 @@ def test_bench(capsys):
     assert "steps/s" in call(capsys, "bench", "Darkroom-v0", "--seconds", "0.1")
 
 
-FACTS = {"rooms", "reachable_rooms", "doors", "furniture", "objects", "shapes", "area_m2", "navigable_m2"}
-
-
 @pytest.mark.slow
 def test_house_of_a_seed(capsys, tmp_path):
     out = tmp_path / "map.png"
     pytest.importorskip("trimesh")
     facts = document(capsys, "house", "--seed", "1000", "--out", str(out))
-    assert set(facts) == FACTS
+    counts = {"rooms", "reachable_rooms", "doors", "furniture", "objects", "shapes"}
+    assert set(facts) == counts | {"area_m2", "navigable_m2"}
     assert facts["rooms"] == facts["reachable_rooms"] and 0 < facts["navigable_m2"] < facts["area_m2"]
     with Image.open(out) as image:
         assert min(image.size) > 100
     assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
     folder = tmp_path / "new" / "homes"
     out = call(capsys, "house", "--seed", "1000", "--habitat", str(folder))
-    assert "rooms" in out
     wrote = [line.removeprefix("wrote ") for line in out.splitlines() if line.startswith("wrote ")]
     assert sorted(wrote) == sorted(str(path) for path in folder.rglob("*") if path.is_file())
     assert str(folder / "homes.scene_dataset_config.json") in wrote
@@ -206,8 +189,7 @@ def test_house_of_a_file(capsys):
     facts = document(capsys, "house", "--file", str(file), "--index", "2")
     assert facts["rooms"] == facts["reachable_rooms"] == 4
     err = refuse(capsys, "house", "--file", str(file), "--index", "999")
-    assert "argument --index" in err
-    assert "has the houses 0 to 13, got 999" in err
+    assert "argument --index" in err and "has the houses 0 to 13, got 999" in err
 
 
 def test_homes_of_a_file_that_cannot_be_played(capsys, tmp_path):
@@ -225,16 +207,6 @@ def test_homes_of_a_file_that_cannot_be_played(capsys, tmp_path):
     ):
         assert message in refuse(capsys, "house", "--file", file, *wrong)
     assert "argument --check: goes with --file" in refuse(capsys, "house", "--seed", "1", "--check", "Search-v0")
-    assert "no file of ProcTHOR houses at none" in refuse(
-        capsys, "house", "--file", "none.jsonl", "--check", "Search-v0"
-    )
-
-
-def test_a_bad_house_file(capsys, tmp_path):
-    file = tmp_path / "house.json"
-    file.write_bytes(b'{"rooms": []')
-    assert "argument --file: " in refuse(capsys, "house", "--file", str(file), "--out", str(tmp_path / "map.png"))
-    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_record_gif(capsys, tmp_path):
@@ -247,9 +219,6 @@ def test_record_gif(capsys, tmp_path):
         assert result == {**expected, "frames": 13}
         assert video.n_frames == 13  # the oracle stands still on the goal; the line above it counts on
     assert [path.name for path in tmp_path.iterdir()] == ["video.gif"]
-    printed = call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
-    with Image.open(out) as video:
-        assert f"{video.n_frames} frames, 1.3 s, of 1 episode" in printed
 
 
 def test_the_line_of_a_video_has_goal_episode_step_and_return(monkeypatch, tmp_path):
@@ -277,7 +246,7 @@ def test_gifs_have_the_frame_rate_of_the_argument(tmp_path):
     frames = [np.full((8, 8, 3), 20 * k, np.uint8) for k in range(12)]
     frames[5] = frames[4]
     frames[11] = frames[10]
-    for fps in (0.3, 7.0, 10.0, 15.0, 24.0, 29.97, 30.0, 50.0):
+    for fps in (0.3, 10.0, 29.97, 50.0):
         _write_gif(frames, tmp_path / "video.gif", fps)
         with Image.open(tmp_path / "video.gif") as video:
             delays = []
@@ -380,8 +349,7 @@ def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
         with monkeypatch.context() as patch:
             _without(patch, package)
             err = refuse(capsys, *argv)
-        assert package in err
-        assert extra in err
+        assert package in err and extra in err
         assert not list(tmp_path.iterdir())
 
 
@@ -416,7 +384,6 @@ def test_play_without_a_screen():
 def test_wrong_arguments(capsys):
     for argv, parts in (
         ((), ("COMMAND", "see memenvs --help")),
-        (("list", "--jsno"), ("--jsno",)),
         (("rollout",), ("ID", "see memenvs rollout --help")),
         (
             ("rollout", "VLN-R2R-v0", "--env_kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),
@@ -433,30 +400,20 @@ def test_wrong_arguments(capsys):
             ("rollout", "Darkroom-v0", "--env_kwargs", '{"split": "val"}'),
             ('error: memenvs/Darkroom-v0 with --env_kwargs {"split": "val"}: unknown split \'val\'', "'train'"),
         ),
-        (
-            ("rollout", "Darkroom-v0", "--env_kwargs", '{"wall": 1}'),
-            ("error: memenvs/Darkroom-v0 with", "'wall'", "'split'"),
-        ),
+        (("rollout", "Darkroom-v0", "--env_kwargs", '{"wall": 1}'), ("memenvs/Darkroom-v0 with", "'wall'", "'split'")),
         (("rollout", "Darkroom-v0", "--env_kwargs", '{"num_envs": 1}'), ("argument --env_kwargs", "'num_envs'")),
         (("bench", "Darkroom-v0", "--seconds", "0"), ("argument --seconds", "above 0", "'0'")),
-        (("bench", "Darkroom-v0", "--env_kwargs", '{"size": 1}'), ("error: memenvs/Darkroom-v0 with", "size", "got 1")),
         (("house",), ("--seed", "--file")),
-        (("house", "--seed", "1", "--file", "f"), ("--file", "--seed")),
         (("house", "--seed", "1", "--index", "2"), ("argument --index", "--file", "got 2")),
         (("house", "--file", "f.jsonl", "--world", "suncg_style"), ("argument --world", "--seed", "got suncg_style")),
         (("house", "--file", "none.jsonl"), ("argument --file", "none.jsonl")),
         (("house", "--seed", "1", "--out", "map.bmp"), ("argument --out", ".png", "'map.bmp'")),
         (("house", "--seed", "1", "--out", "no/such/map.png"), ("argument --out", "'no/such'")),
-        (
-            ("house", "--seed", "1", "--habitat", f"{__file__}/homes"),
-            ("argument --habitat", "cannot write", "is no folder"),
-        ),
+        (("house", "--seed", "1", "--habitat", f"{__file__}/homes"), ("argument --habitat", "is no folder")),
         (("house", "--seed", "1", "--out", os.fsdecode(b"\xff.png")), ("argument --out", "must be UTF-8")),
-        (("record", "Darkroom-v0"), ("--out",)),
         (("record", "Darkroom-v0", "--out", "video.avi"), ("argument --out", ".gif or .mp4", "'video.avi'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),
         (("record", "Darkroom-v0", "--out", "video.gif", "--frames", "1"), ("argument --frames", "at least 2", "'1'")),
-        (("play", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'")),
     ):
         err = refuse(capsys, *argv)
         assert [part for part in parts if part not in err] == [], err
@@ -474,14 +431,14 @@ FULL = "error: cannot write to standard output: [Errno 28] No space left on devi
         ("list | true", 0, ""),
         ("list >/dev/full", 2, f"memenvs: {FULL}\n"),
         ("--help >/dev/full", 2, f"memenvs: {FULL}\n"),
-        ("certify Darkroom-v0 --quick --out certificate.json >/dev/full 2>&1", 2, ""),
+        ("record Darkroom-v0 --steps 2 --out video.gif >/dev/full 2>&1", 2, ""),
     ],
 )
 def test_closed_and_full_streams_stop_no_command(tmp_path: Path, arguments: str, status: int, error: str) -> None:
     command = f"set -o pipefail; {sys.executable} -m memenvs {arguments}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (status, error)
-    assert (tmp_path / "certificate.json").exists() == ("--out" in arguments)
+    assert (tmp_path / "video.gif").exists() == ("--out" in arguments)
 
 
 def test_letters_that_standard_output_lacks_are_escaped(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,10 @@ import pytest
 
 import memenvs
 from memenvs import compilation
-from memenvs.cli import main, warmup
+from memenvs.cli import warmup
 from memenvs.compilation import CompilationLog
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.registry import ENVIRONMENTS
+from tests.test_cli import call, document, refuse
 
 CODE = "def outer(x):\n    return inner(x) + 1\n\ndef inner(x):\n    return 2 * x\n"
 
@@ -50,35 +52,15 @@ def test_compiling_is_announced_once(capsys: pytest.CaptureFixture[str], monkeyp
     assert log._depth == 0 and spent < log._seconds < time.monotonic() - begun - 0.3
 
 
-def test_without_numba_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "numba")
-    log = CompilationLog()
-    log.register()
-    assert "numba" not in sys.modules
-    assert not log._is_registered
-
-
 def test_warmup_plays_every_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     darkroom = next(spec for spec in ENVIRONMENTS if spec.name == "Darkroom-v0")
-    missing = EnvironmentSpec(
-        name="Missing-v0",
-        task="memenvs.missing:Missing",
-        family="missing",
-        remembers="",
-        score_key="return",
-        oracle_at_least=0.0,
-        random_below=0.0,
-    )
+    missing = replace(darkroom, name="Missing-v0", task="memenvs.missing:Missing")
     monkeypatch.setattr(warmup, "ENVIRONMENTS", (darkroom, missing))
-    assert main(["warmup", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert list(result["skipped"]) == ["memenvs/Missing-v0"]
-    assert main(["warmup"]) == 0
-    assert "memenvs/Missing-v0" in (printed := capsys.readouterr().out) and "skipped: " in printed
+    assert list(document(capsys, "warmup")["skipped"]) == ["memenvs/Missing-v0"]
+    assert re.search("memenvs/Missing-v0.*skipped: ", call(capsys, "warmup"))
     broken = replace(darkroom, defaults={"size": -1})
     monkeypatch.setattr(warmup, "ENVIRONMENTS", (broken,))
-    assert main(["warmup"]) == 2  # a fault, not something to install
-    assert "size must be an integer" in capsys.readouterr().err
+    assert "size must be an integer" in refuse(capsys, "warmup")  # a fault, not something to install
     assert set(warmup.SETTINGS) <= {spec.name for spec in ENVIRONMENTS}
 
 

@@ -16,24 +16,18 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env as check_gymnasium
 from stable_baselines3.common.env_checker import check_env as check_stable_baselines3
 
-from memenvs.actions import draw_actions
-from memenvs.core import TrialVectorEnv
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.registry import EnvironmentSpec
 from memenvs.task import load_task, setting_names
 from memenvs.testing import CHECKS, TaskUnderTest
 from tests.ids import each_id
-from tests.rollouts import (
-    any_action,
-    digest,
-    random_actions,
-    rollout,
-    rollout_digest,
-)
+from tests.rollouts import any_action, digest, random_actions, rollout, rollout_digest
+from tests.rule_scores import scores
 
 SHORT = {"max_episode_steps": 7, "trial_episodes": 3}  # so that a few steps cross the ends of episodes and trials
 Make = Callable[..., gym.Env]
 #: Checks on every change of ids that are not the first of their family: those in which settings take part.
-OF_SETTINGS = ("check_declared", "check_seeds", "check_layouts", "check_autoreset", "check_episodes")
+OF_SETTINGS = ("check_declared", "check_seeds", "check_episodes")
+EVERY_ID = each_id(others=pytest.mark.slow, loads=pytest.mark.slow)
 
 
 def contract_cases() -> Iterator[Any]:
@@ -41,13 +35,13 @@ def contract_cases() -> Iterator[Any]:
 
     Of ids that are not the first of their family, checks of code that they share with it are nightly.
     """
-    seldom, often = (each_id(others=mark, loads=pytest.mark.slow) for mark in (pytest.mark.nightly, pytest.mark.slow))
+    seldom = each_id(others=pytest.mark.nightly, loads=pytest.mark.slow)
     for check in CHECKS:
-        for case in often if check.__name__ in OF_SETTINGS else seldom:
+        for case in EVERY_ID if check.__name__ in OF_SETTINGS else seldom:
             yield pytest.param(*case.values, check, id=f"{case.id}-{check.__name__}", marks=case.marks)
 
 
-@pytest.fixture(params=each_id(others=pytest.mark.slow, loads=pytest.mark.slow))
+@pytest.fixture(params=each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
 def spec(request: pytest.FixtureRequest) -> EnvironmentSpec:
     return request.param
 
@@ -86,9 +80,10 @@ def test_contract(spec, check):
 
 
 @pytest.fixture(scope="module")
-def digests() -> dict[str, str]:
-    """Hash of a rollout in each id, computed by another process."""
-    command = [sys.executable, "-m", "tests.rollouts", *(env.id for env in ENVIRONMENTS)]
+def digests(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Hash of a rollout in each id that is tested, computed by another process."""
+    ids = {item.callspec.params["spec"].id for item in request.session.items if "digests" in item.fixturenames}
+    command = [sys.executable, "-m", "tests.rollouts", *sorted(ids)]
     environ = {**os.environ, "PYTHONHASHSEED": "123"}
     return json.loads(subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout)
 
@@ -107,10 +102,11 @@ def test_spec_goes_through_json(make):
     again.close()
 
 
-def _mean_score(spec: EnvironmentSpec, policy: str) -> float:
-    """Mean score of several environments, in at most 3 episodes of a trial.
+@pytest.mark.parametrize("spec", EVERY_ID)
+def test_oracle_reaches_its_score(spec):
+    """In at most 3 episodes of a trial of several environments; images are left out.
 
-    Where robots explore or recall, each episode is in another home, and fewer are needed. Images are left out.
+    Where robots explore or recall, each episode is in another home, and fewer are needed.
     """
     explores = spec.family == "exploration"
     # Homes are dear to load, and six pictures of Ballet3D are 127,008 numbers.
@@ -122,40 +118,16 @@ def _mean_score(spec: EnvironmentSpec, policy: str) -> float:
         settings["image_size"] = (8, 8)
     elif spec.family == "room_ballet":
         settings["obs"] = "symbols"
-    num_envs = 16 if policy == "random" else 6 if explores else 8  # an oracle varies less
-    if spec.family == "ballet3d":
-        num_envs = 2
-    env = TrialVectorEnv(spec.task, num_envs, autoreset_mode="SameStep", **settings)
-    rng = np.random.default_rng(0)
-    scores: list[float] = []
-    env.reset(seed=1000)
-    played = np.zeros(num_envs, int)
-    while played.min() < most_episodes:
-        random = draw_actions(env.single_action_space, num_envs, rng)
-        _, _, terminated, truncated, info = env.step(env.oracle_actions() if policy == "oracle" else random)
-        done = terminated | truncated
-        for i in np.flatnonzero(done & (played < most_episodes)):
-            scores.append(float(info["final_info"][spec.score_key][i]))
-        played += done
-    env.close()
-    return float(np.mean(scores))
+    settings |= {"trial_episodes": most_episodes, "trial_steps": None}
+    num_envs = {"exploration": 6, "ballet3d": 2}.get(spec.family, 8)
+    assert np.nanmean(scores(spec.id, "oracle", num_envs, seed=1000, **settings)) >= spec.oracle_at_least
 
 
-def test_oracle_reaches_its_score(spec):
-    assert _mean_score(spec, "oracle") >= spec.oracle_at_least
-
-
-def test_random_stays_below_its_score(spec):
-    assert _mean_score(spec, "random") < spec.random_below
-
-
+@pytest.mark.parametrize("spec", EVERY_ID)
 def test_row_is_complete(spec, make):
     task = load_task(spec.task)
     assert task.__module__.startswith(f"memenvs.{spec.family}.")
-    assert task.__doc__  # tests/test_docs.py checks what it describes
-    assert spec.remembers
-    assert task.config_type is not None
-    assert task.config_type.__doc__
+    assert spec.remembers and task.config_type.__doc__
     env = make()
     assert len(env.unwrapped.task.action_names) == getattr(env.action_space, "n", 0)
     assert spec.answers_picture == isinstance(env.action_space, gym.spaces.Box)

@@ -20,19 +20,12 @@ class Corridor(BatchTask):
     def __init__(self, num_envs: int, *, length: int = 4) -> None:
         self.num_envs, self.length = num_envs, length
         self.observation_space = gym.spaces.Dict(
-            {
-                "cell": gym.spaces.Box(0, length, (1,), np.int64),
-                "layout": gym.spaces.Discrete(3),
-            }
+            {"cell": gym.spaces.Box(0, length, (1,), np.int64), "layout": gym.spaces.Discrete(3)}
         )
         self.action_space = gym.spaces.Discrete(2)
-        self.max_episode_steps = 10
-        self.num_layouts = 3
-        self.cell = np.zeros(num_envs, np.int64)
-        self.start = np.zeros(num_envs, np.int64)
-        self.layout = np.zeros(num_envs, np.int64)
-        self.trial_draw = np.zeros(num_envs)
-        self.episode_draw = np.zeros(num_envs)
+        self.max_episode_steps, self.num_layouts = 10, 3
+        self.cell, self.start, self.layout = np.zeros((3, num_envs), np.int64)
+        self.trial_draw, self.episode_draw = np.zeros((2, num_envs))
         self.num_closed = 0
 
     def begin_trial(self, i, layout, rng):
@@ -55,20 +48,14 @@ class Corridor(BatchTask):
         out["layout"][env_mask] = self.layout[env_mask]
 
     def info(self):
-        return {
-            "success": self.cell >= self.length,
-            "start": self.start,
-            "draws": np.column_stack([self.trial_draw, self.episode_draw]),
-        }
+        draws = np.column_stack([self.trial_draw, self.episode_draw])
+        return {"success": self.cell >= self.length, "start": self.start, "draws": draws}
 
     def oracle_actions(self):
         return np.ones(self.num_envs, np.int64)
 
     def render(self, i):
         return np.full((2, 2, 3), self.cell[i], np.uint8)
-
-    def draw_map(self, i, path):
-        return np.zeros((2, 2, 3), np.uint8)
 
     def close(self):
         self.num_closed += 1
@@ -113,12 +100,8 @@ def test_randomness_depends_on_numbers_and_not_on_order():
         assert info["layout_id"] == trial_rng.integers(3)
         assert info["draws"][0] == trial_rng.random()
         assert info["draws"][1] == np.random.default_rng([8, info["trial_id"], 1 + info["episode_index"]]).random()
-
-
-def test_layout_by_option_changes_no_other_draw():
-    env = TrialEnv(Corridor)
-    drawn = [env.reset(seed=8, options={"layout": layout})[1]["draws"].tolist() for layout in range(3)]
-    assert drawn[0] == drawn[1] == drawn[2]
+    for layout in range(3):  # given, it changes no other draw
+        assert env.reset(seed=8, options={"layout": layout})[1]["draws"].tolist() == infos[0]["draws"].tolist()
 
 
 def test_without_a_seed_a_new_one_is_drawn():
@@ -141,10 +124,7 @@ def test_trial_ends_after_its_episodes():
     assert env.trial_over
     assert trial_numbers(env, 3) == [(1, 0, True), (1, 1, False), (2, 0, True)]
     assert trial_numbers(TrialEnv(Corridor, trial_episodes=1), 2) == [(0, 0, True), (1, 0, True)]
-
-
-def test_trial_without_limits_never_ends():
-    env = TrialEnv(Corridor)
+    env = TrialEnv(Corridor)  # without limits it never ends
     assert [numbers[:2] for numbers in trial_numbers(env, 30)] == [(0, e) for e in range(30)]
     env.new_trial()
     assert trial_numbers(env, 1) == [(1, 0, True)]
@@ -209,17 +189,6 @@ def test_another_layout_starts_a_trial_and_the_same_one_does_not():
     assert (info["trial_id"], info["episode_index"], info["layout_id"]) == (1, 0, (layout + 1) % 3)
 
 
-def test_time_limit_of_gymnasium_counts_episodes_too():
-    env = gym.wrappers.TimeLimit(TrialEnv(Corridor, trial_episodes=2), 3)
-    env.reset(seed=0)
-    seen = []
-    for _ in range(4):
-        while not env.step(0)[3]:
-            pass
-        seen.append(env.reset()[1])
-    assert [(info["trial_id"], info["episode_index"]) for info in seen] == [(0, 1), (1, 0), (1, 1), (2, 0)]
-
-
 def test_task_and_time_limit_may_end_an_episode_together():
     for mode, now in (("SameStep", [3, 3]), ("NextStep", [4, 3])):
         env = TrialVectorEnv(Corridor, 2, max_episode_steps=1, autoreset_mode=mode)
@@ -245,7 +214,7 @@ def test_disabled_by_hand():
     observation, info = env.reset(options={"reset_mask": np.array([True, False]), "start": 2})
     assert observation["cell"][:, 0].tolist() == [2, 1]
     assert info["num_steps"].tolist() == [0, 1]
-    for mask in (np.zeros(2, bool), np.ones(3, bool), np.ones((2, 1), bool), np.array([1, 0]), True):
+    for mask in (np.zeros(2, bool), np.ones(3, bool), np.array([1, 0]), True):
         with pytest.raises(ValueError, match=r"reset_mask must be a bool array of shape \(2,\) with a True in it"):
             env.reset(options={"reset_mask": mask})
     with pytest.raises(ValueError, match="reset_mask must be all True at the first reset"):
@@ -319,13 +288,9 @@ def test_bad_numbers():
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match="unknown autoreset_mode 'Always'; choose from "):
-        TrialVectorEnv(Corridor, autoreset_mode="Always")
-    with pytest.raises(ValueError, match="unknown render_mode 'ascii'; choose from None, 'rgb_array'"):
-        TrialVectorEnv(Corridor, render_mode="ascii")
-    for value in (["rgb_array"], np.array(["rgb_array"] * 2), 0):
-        for name in ("autoreset_mode", "render_mode"):
-            with pytest.raises(ValueError, match=f"unknown {name} "):
+    for name, choices in (("autoreset_mode", "choose from "), ("render_mode", "choose from None, 'rgb_array'")):
+        for value in ("Always", np.array(["rgb_array"] * 2), 0):
+            with pytest.raises(ValueError, match=rf"unknown {name} .*; {choices}"):
                 TrialVectorEnv(Corridor, **{name: value})
     with pytest.raises(TypeError, match="width"):
         TrialVectorEnv(Corridor, width=3)
@@ -341,7 +306,6 @@ def test_bad_actions():
         other.reset(seed=0)
     for action, error, message in (
         (2, ValueError, r"actions must be in 0 \.\.\. 1, got \[2\]"),
-        (-1, ValueError, r"actions must be in 0 \.\.\. 1"),
         (float("nan"), TypeError, "actions must be integers, got float64"),
         ("up", TypeError, "actions must be integers"),
         ([0, 0], ValueError, r"action must be one number, got an array of shape \(2,\)"),
@@ -350,7 +314,6 @@ def test_bad_actions():
             env.step(action)
     for actions, error, message in (
         (np.zeros(3, int), ValueError, r"actions must have the shape \(2,\), got \(3,\)"),
-        (np.zeros((2, 1), int), ValueError, r"actions must have the shape \(2,\), got \(2, 1\)"),
         (np.array([0.0, np.nan]), TypeError, "actions must be integers, got float64"),
         (np.array([1, 2]), ValueError, r"actions must be in 0 \.\.\. 1, got \[2\]"),
         (None, ValueError, r"actions must have the shape \(2,\), got \(\)"),
@@ -365,17 +328,10 @@ def test_bad_actions():
 def test_bad_options():
     for options, message in (
         ({"layout": 3}, r"option 'layout' must be an integer in 0 \.\.\. 2, got 3"),
-        ({"layout": "kitchen"}, "option 'layout' must be an integer in 0 "),
-        ({"trial": -1}, "option 'trial' must be an integer"),
         ({"trial": 2**62}, rf"option 'trial' must be an integer in 0 \.\.\. {2**62 - 1}, got {2**62}"),
-        ({"layout": 1.0}, "option 'layout' must be an integer"),
-        ({"episode_index": True}, "option 'episode_index' must be an integer"),
         ({"new_trial": 1}, "option 'new_trial' must be True or False, got 1"),
         ({"start": 9}, r"option 'start' must be in 0 \.\.\. 4, got 9"),
-        (
-            {"speed": 9},
-            r"unknown reset option 'speed'; choose from \['start', 'new_trial', 'trial', 'episode_index', 'layout'\]",
-        ),
+        ({"speed": 9}, r"unknown reset option 'speed'; choose from \['start', 'new_trial', 'trial', "),
         ({"new_trail": True}, r"unknown reset option 'new_trail'; did you mean 'new_trial'\?"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -385,16 +341,16 @@ def test_bad_options():
 
 
 def test_bad_seeds():
-    env = TrialVectorEnv(Corridor, 2)
-    for wrong in (env, TrialEnv(Corridor)):
-        with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
-            wrong.reset(seed=-1)
-    assert TrialEnv(Corridor).reset(seed=[0])[1]["seed"] == 0
-    with pytest.raises(ValueError, match="seed must be an int or 1 of them, got 2"):
-        TrialEnv(Corridor).reset(seed=[1, 2])
-    with pytest.raises(ValueError, match="seed must be an int or 2 of them, got 3"):
-        env.reset(seed=[1, 2, 3])
-    for seed in (True, 0.5, "7", [1, 0.5], {1, 2}, np.float32(2)):
+    env, single = TrialVectorEnv(Corridor, 2), TrialEnv(Corridor)
+    assert single.reset(seed=[0])[1]["seed"] == 0
+    for wrong, seed, message in (
+        (env, -1, "seed must be at least 0, got -1"),
+        (single, [1, 2], "seed must be an int or 1 of them, got 2"),
+        (env, [1, 2, 3], "seed must be an int or 2 of them, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong.reset(seed=seed)
+    for seed in (True, 0.5, [1, 0.5], {1, 2}):
         with pytest.raises(TypeError, match="seed must be an int"):
             env.reset(seed=seed)
     with pytest.raises(ValueError, match="options must be one dict or 2 of them, got 1"):
@@ -444,15 +400,8 @@ def test_no_trial_goes_on_after_a_refused_autoreset():
     assert env.reset()[1]["trial_start"].tolist() == [True]
 
 
-def test_task_receives_max_episode_steps():
-    env = TrialVectorEnv("memenvs.darkroom.env:Darkroom", max_episode_steps=7)
-    assert env.max_episode_steps == env.task.max_episode_steps == 7
-
-
 def test_load_task():
-    assert load_task(Corridor) is Corridor
-    assert load_task("memenvs.darkroom.env:Darkroom").__name__ == "Darkroom"
-    assert setting_names(Corridor) == []
+    assert load_task(Corridor) is Corridor and setting_names(Corridor) == []
     assert setting_names("memenvs.darkroom.env:Darkroom") == ["split", "size", "moves", "max_episode_steps"]
     assert make_task("memenvs.darkroom.env:Darkroom", 2, {"size": 3}).num_envs == 2
     with pytest.raises(TypeError, match=r"'sise'; did you mean 'size'\? Choose from \['cells', .*'split'\]"):

@@ -15,7 +15,9 @@ from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image, ImageSequence
 
 import memenvs
 from generate import FOLDERS, command_line, environments, make_folder
@@ -35,6 +37,7 @@ from tests.processes import run_python
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
+PICTURES, TABLES = (str(DOCS / name) for name in ("pictures.py", "tables.py"))
 #: Pages that people write.
 WRITTEN = [
     *(ROOT / name for name in PROJECT_PAGES),
@@ -216,12 +219,8 @@ def test_the_code_of_generated_pages_runs(folder, tmp_path):
         if code and not absent_packages(code):
             (tmp_path / f"{name}.py").write_text(code)
     (tmp_path / "folder").mkdir()
-    run_all = (
-        "import runpy, sys, pathlib\n"
-        "for file in sorted(pathlib.Path('..').glob('*.py')):\n"
-        "    runpy.run_path(str(file), run_name='__main__')\n"
-    )
-    done = run_python("-c", run_all, folder=tmp_path / "folder")
+    run_all = "import runpy, sys\nfor file in sys.argv[1:]:\n    runpy.run_path(file, run_name='__main__')\n"
+    done = run_python("-c", run_all, *map(str, sorted(tmp_path.glob("*.py"))), folder=tmp_path / "folder")
     assert done.returncode == 0, f"docs/{folder}, the lines are those of the page:\n{done.stderr}"
 
 
@@ -244,14 +243,9 @@ def test_blocks_and_commands_are_found():
     text = f"# Title\n\n```python\na = 1\n```\n\n```bash\n{shell}```\n\n```python\nb = 2\n```\n"
     assert script(text) == "\n\n\na = 1" + 9 * "\n" + "b = 2"
     assert list(commands(text)) == [["memenvs", "list", "--json"]]
-    assert list(commands("```bash\ntorchrun -m memenvs train demo && memenvs warmup\n```")) == [
-        ["memenvs", "train", "demo"],
-        ["memenvs", "warmup"],
-    ]
-    assert absent_packages("import numpy, no_such_package.x\nfrom no_other import y\nfrom . import z") == [
-        "no_other",
-        "no_such_package",
-    ]
+    text = "```bash\ntorchrun -m memenvs train demo && memenvs warmup\n```"
+    assert list(commands(text)) == [["memenvs", "train", "demo"], ["memenvs", "warmup"]]
+    assert absent_packages("import numpy, no_such_package.x\nfrom . import z") == ["no_such_package"]
     with pytest.raises(SystemExit):
         check_command(["memenvs", "rollout", "Darkroom-v0", "--polcy", "oracle"])
     with pytest.raises(ValueError, match="unknown setting"):
@@ -261,14 +255,8 @@ def test_blocks_and_commands_are_found():
 def test_docstrings_become_restructured_text():
     lines = ["A *star* of `Memory`s, a_ and |b|.", "", "Args of `config`:", "    name: Its name,", "        or `None`."]
     expected = [r"A \*star\* of ``Memory``\ s, a\_ and \|b\|.", "", "Args of ``config``:", "", "- name: Its name,"]
-    assert to_restructured_text([]) == []
-    assert to_restructured_text([*lines, "", "Args:", "    x: y"]) == [
-        *expected,
-        "  or ``None``.",
-        "",
-        "Args:",
-        "    x: y",
-    ]
+    expected += ["  or ``None``.", "", "Args:", "    x: y"]
+    assert to_restructured_text([*lines, "", "Args:", "    x: y"]) == expected
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -288,13 +276,8 @@ def test_faults_of_a_built_site_are_found(tmp_path):
     (tmp_path / "b.html").write_text('<p id="x">B</p><a href="a.html#top">fine</a><img src="data:image/png;base64,">')
     done = run_python(str(ROOT / ".ci" / "check_site.py"), str(tmp_path))
     assert done.returncode == 1 and done.stdout.startswith("2 pages, 5 local links")
-    faults = [line.partition(": ")[2] for line in done.stderr.splitlines()]
-    assert faults == [
-        "no such anchor #no",
-        "no such file c.html",
-        "no such anchor b.html#y",
-        "fetches https://x.org/x.js",
-    ]
+    faults = ["no such anchor #no", "no such file c.html", "no such anchor b.html#y", "fetches https://x.org/x.js"]
+    assert [line.partition(": ")[2] for line in done.stderr.splitlines()] == faults
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#x">fine</a>')
     assert run_python(str(ROOT / ".ci" / "check_site.py"), str(tmp_path)).returncode == 0
 
@@ -307,6 +290,7 @@ def test_every_picture_is_shown():
 
 def test_the_citation_is_of_this_version_and_has_the_date_of_the_changelog():
     citation = (ROOT / "CITATION.cff").read_text()
+    assert f"  version = {{{memenvs.__version__}}},\n" in README.read_text()
     date = re.search(rf"^## {memenvs.__version__} \((.+)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
     assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [memenvs.__version__]
     assert re.findall(r"^date-released: (.+)$", citation, re.MULTILINE) == [date] * (date != "unreleased")
@@ -314,10 +298,8 @@ def test_the_citation_is_of_this_version_and_has_the_date_of_the_changelog():
 
 def test_the_line_of_pip_is_the_same_everywhere():
     pages = [README, DOCS / "getting_started.md", DOCS / "index.md"]
-    lines = {
-        re.search(r"^pip install .*\n", page.read_text().replace("\\\n    ", ""), re.MULTILINE)[0] for page in pages
-    }
-    (line,) = lines
+    texts = [page.read_text().replace("\\\n    ", "") for page in pages]
+    (line,) = {re.search(r"^pip install .*\n", text, re.MULTILINE)[0] for text in texts}
     notebook = json.loads((ROOT / "examples" / "quickstart.ipynb").read_text())
     (cell,) = (cell for cell in notebook["cells"] if "skip-execution" in cell["metadata"].get("tags", ()))
     assert "".join(cell["source"]) == "%" + line.strip().replace("install", "install --quiet")
@@ -336,3 +318,58 @@ def test_the_same_pythons_are_supported_everywhere():
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     assert f"python: [{', '.join(map(json.dumps, pythons))}]" in workflow
     assert re.findall(r"^ {12}(3\.\d+)$", workflow, re.MULTILINE) == pythons[::-1]
+
+
+def test_the_readme_is_short():
+    lines = README.read_text().splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
+
+
+@pytest.mark.programs
+def test_the_table_of_pictures_is_that_of_the_registry():
+    lines = README.read_text().splitlines()
+    begin = lines.index("<!-- made by: python docs/pictures.py --table -->") + 1
+    done = run_python(PICTURES, "--table")
+    table = done.stdout.splitlines()
+    assert done.returncode == 0 and lines[begin : begin + len(table)] == table, "put what --table prints there"
+    assert lines[begin + len(table)] == ""  # nor rows of pictures that are gone
+    shown = {spec.family for spec in ENVIRONMENTS if f"`{spec.id}`: {spec.remembers} |" in done.stdout}
+    assert shown == {spec.family for spec in ENVIRONMENTS}
+
+
+def test_pictures_are_small_and_move():
+    folder = DOCS / "images"
+    files = [folder / "agent.webp", *sorted(folder.glob("*-v0.webp"))]
+    assert len(files) >= 9 and sum(file.stat().st_size for file in files) < 3_000_000
+    for file in files:
+        with Image.open(file) as picture:
+            assert picture.n_frames > 4 and picture.info["loop"] == 0, file.name
+
+
+@pytest.mark.programs
+def test_pictures_are_those_that_the_command_makes(tmp_path):
+    done = run_python(PICTURES, "Darkroom-v0", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    with (
+        Image.open(tmp_path / "Darkroom-v0.webp") as new,
+        Image.open(DOCS / "images" / "Darkroom-v0.webp") as kept,
+    ):
+        frames = [
+            [np.asarray(each.convert("RGB"), int) for each in ImageSequence.Iterator(file)] for file in (new, kept)
+        ]
+    assert len(frames[0]) == len(frames[1])
+    # another version of the compression rounds otherwise
+    assert max(np.abs(a - b).mean() for a, b in zip(*frames, strict=True)) < 3
+
+
+@pytest.mark.programs
+def test_tables_are_those_that_the_command_prints():
+    pages = [README.read_text(), (DOCS / "choosing.md").read_text()]
+    names = []
+    for page in pages:
+        for name, table in re.findall(r"<!-- made by: python docs/tables.py (\w+) -->\n((?:\|.*\n)+)", page):
+            names.append(name)
+            done = run_python(TABLES, name)
+            assert done.returncode == 0 and done.stdout.partition("\n\n")[2] == table, f"put what {name} prints there"
+    assert names == ["verdicts", "memory", "choices"]

@@ -21,28 +21,20 @@ pytestmark = pytest.mark.programs
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
 KNOWN = ("board.py", "ppo_memory.py", "demo.py", "sb3.py")
-BENCHMARKS = {
+BENCHMARKS = sorted(path.name for path in (ROOT / "benchmarks").glob("[!_]*.py"))
+#: Arguments of benchmarks that take long with all that they measure.
+ARGUMENTS = {
     "all.py": ["--only", "import_time"],
-    "answers.py": [],
-    "ballet.py": [],
-    "decisions.py": [],
-    "faces.py": [],
-    "import_time.py": [],
-    "lstm.py": [],
-    "recall.py": [],
-    "plain_ppo.py": [],
-    "seeing.py": [],
-    "long_context.py": ["--updates", "4"],
-    "learner_profile.py": ["--only", "lstm"],
+    "env_steps.py": ["--env", "Search-v0"],
     "learner.py": ["--memory", "none", "--seeds", "0"],
+    "learner_profile.py": ["--only", "lstm"],
+    "long_context.py": ["--updates", "4"],
     "memories.py": ["--only", "mingru"],
-    "pictures.py": [],
-    "questions.py": [],
 }
-#: Take more than four seconds in a smoke test: only nightly.
-SLOWEST = ("long_context.py", "recall.py")
 #: Compare with Miniworld, so they need a display.
-WITH_DISPLAY = {"render.py": [], "env_steps.py": ["--env", "Search-v0"]}
+WITH_DISPLAY = ("render.py", "env_steps.py")
+#: Only nightly: those that take more than four seconds in a smoke test, and those with a display.
+NIGHTLY = ("long_context.py", "recall.py", *WITH_DISPLAY)
 
 
 def run(path: Path, folder: Path, *arguments: str) -> str:
@@ -51,24 +43,6 @@ def run(path: Path, folder: Path, *arguments: str) -> str:
     done = run_python(str(path), *arguments, "--smoke", folder=folder, environ=environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def check_refusal(path: Path, folder: Path) -> None:
-    """The script refuses to resume a run of other settings, in one line and before any work."""
-    files = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.name != ".lock"}
-    config = min((file for file in files if file.name == "config.json"), key=lambda file: files[file])
-    settings = json.loads(config.read_text())
-    config.write_text(json.dumps({**settings, "eval_trials": 77}))
-    files[config] = config.stat().st_mtime_ns
-    done = run_python(str(path), "--smoke", "--out", "out", folder=folder)
-    expected = rf".*: error: {config.parent.relative_to(folder)} holds another run: eval_trials is 77 there .*"
-    assert done.returncode == 2 and re.fullmatch(expected, done.stderr.splitlines()[-1]), done.stderr
-    assert files == {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.name != ".lock"}
-
-
-def test_every_benchmark_is_tested():
-    scripts = {path.name for path in (ROOT / "benchmarks").glob("[!_]*.py")}
-    assert {*BENCHMARKS, *WITH_DISPLAY} == scripts
 
 
 @pytest.mark.parametrize("name", WITH_DISPLAY)
@@ -167,7 +141,6 @@ def test_demo(tmp_path):
     assert page.count("<img") == 10
     assert "Procedural homes of the test split: 4 trials of " in out
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    check_refusal(ROOT / "examples" / "demo.py", tmp_path)
 
 
 def test_pictures_of_homes(tmp_path):
@@ -179,18 +152,11 @@ def test_pictures_of_homes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.nightly) if name in SLOWEST else name for name in BENCHMARKS]
+    "name", [pytest.param(name, marks=pytest.mark.nightly) if name in NIGHTLY else name for name in BENCHMARKS]
 )
-def test_benchmarks_end_with_a_line_of_json(tmp_path, name):
-    out = run(ROOT / "benchmarks" / name, tmp_path, *BENCHMARKS[name])
-    assert {"machine", "python", "commit"} <= set(json.loads(out.splitlines()[-1]))
-    assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.nightly  # as the slowest above
-@pytest.mark.usefixtures("display")
-@pytest.mark.parametrize("name", WITH_DISPLAY)
-def test_benchmarks_with_a_display(tmp_path, name):
-    out = run(ROOT / "benchmarks" / name, tmp_path, *WITH_DISPLAY[name])
+def test_benchmarks_end_with_a_line_of_json(tmp_path, name, request):
+    if name in WITH_DISPLAY:
+        request.getfixturevalue("display")
+    out = run(ROOT / "benchmarks" / name, tmp_path, *ARGUMENTS.get(name, []))
     assert {"machine", "python", "commit"} <= set(json.loads(out.splitlines()[-1]))
     assert not any(tmp_path.iterdir())

@@ -6,8 +6,8 @@ same for checkpoints, run directories, memories and learners.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,17 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.core import TrialVectorEnv
+from memenvs.exploration.coverage import Coverage
 from memenvs.houses.home_file import describe_home
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procthor.asset_sizes import AssetSizes, convert_databases
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.houses.worlds import make_house_world
+from memenvs.objectnav.env import ExtObjNav
 from memenvs.registry import ENVIRONMENTS
 from memenvs.task import TRIAL_OPTIONS, load_task
+from memenvs.verbalization.household_config import HouseholdConfig
 from memenvs.vln.features.file_features import FileFeatures, convert_features
 from memenvs.vln.graph import Graphs
 from memenvs.vln.results import score_paths
@@ -28,8 +33,9 @@ from memenvs.vln.tokenizers import WordPieceTokenizer
 from memenvs.vln.worlds.mp3d import load_cvdn, load_r2r
 from memenvs.vln.worlds.mp3d_graphs import read_scans
 from tests.damage import cut, edit_json, flip_bits, move_block
-from tests.fuzzing import VALUES, attempt, pairs, single, some
+from tests.fuzzing import VALUES, attempt, pairs, single, some, undeclared
 from tests.houses.procthor.made_houses import SIZES, two_rooms, write_houses
+from tests.ids import each_id
 from tests.rollouts import any_action, same
 from tests.vln.test_vln_features import write_hdf5, write_tsv
 from tests.vln.test_vln_files import packed_connectivity
@@ -108,7 +114,7 @@ FILES = (
     File("home.json", write_home, lambda folder: NavigationMap(load_procthor(folder / "home.json", 0))),
     File(
         "sizes.json",
-        lambda folder: (folder / "sizes.json").write_text(json.dumps(SIZES)),
+        lambda folder: write_json(folder / "sizes.json", SIZES),
         lambda folder: AssetSizes.read(folder / "sizes.json"),
     ),
     File(
@@ -143,13 +149,8 @@ FILES = (
     File("f.tsv.gz", lambda folder: write_tsv(folder / "f.tsv.gz", some_views()), read_features("f.tsv.gz"), BYTES),
     File("f.hdf5", lambda folder: write_hdf5(folder / "f.hdf5", some_views()), read_features("f.hdf5"), BYTES),
     File("features.npy", write_array, read_features("features.npy"), BYTES),
-    File("features.npy.json", write_array, read_features("features.npy"), TEXTS),
-    File(
-        "vocab.txt",
-        write_vocabulary,
-        lambda folder: WordPieceTokenizer.from_file(folder / "vocab.txt"),
-        BYTES,
-    ),
+    File("features.npy.json", write_array, read_features("features.npy")),
+    File("vocab.txt", write_vocabulary, lambda folder: WordPieceTokenizer.from_file(folder / "vocab.txt"), BYTES),
 )
 
 
@@ -166,11 +167,6 @@ def file_failures(file: File, count: int, seed: int, folder: Path) -> Iterator[s
         where = f"{file.name}, seed {seed}, case {i} ({damage.__name__})"
         names = (Path(file.name).name, file.beside or file.name)
         yield from attempt(where, names, lambda folder=into: file.read(folder))
-
-
-def settings_failures(config: Any, cases: Iterable[dict[str, Any]]) -> Iterator[str]:
-    for settings in cases:
-        yield from attempt(f"{config.__name__} with {settings}", settings, lambda given=settings: config(**given))
 
 
 def option_failures(spec: Any, cases: list[tuple[str, Any]]) -> Iterator[str]:
@@ -198,7 +194,13 @@ def options(spec: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name in names for value in VALUES]
 
 
-CONFIGS = list({load_task(spec.task).config_type: None for spec in ENVIRONMENTS})
+TASKS = {spec.id: load_task(spec.task) for spec in ENVIRONMENTS}
+CONFIGS = list(dict.fromkeys(task.config_type for task in TASKS.values()))
+#: Settings that are integers, or two of them, and their values where the default is None.
+NUMBERS = {"feature_size": 5, "layout_pool": 2, "legs": 1, "max_episode_steps": 7, "max_tokens": 9, "size": 4}
+NUMBERS |= {"threads": 2, "image_size": [24, 32], "num_objects": [3, 4], "rooms": [4, 5]}
+#: Those of which a million is as cheap as one.
+UNBOUNDED = {"layout_pool", "max_episode_steps"}
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.nightly)])
@@ -211,14 +213,59 @@ def test_damaged_files(file: File, count: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_settings(config: Any, is_whole: bool) -> None:
-    wrong = list(settings_failures(config, [*single(config), *pairs(config, 3000)] if is_whole else some(config, 100)))
+    wrong: list[str] = []
+    for settings in [*single(config), *pairs(config, 3000)] if is_whole else some(config, 100):
+        name = f"{config.__name__} with {settings}"
+        wrong += attempt(name, settings, lambda given=settings: config(**given))  # type: ignore[misc]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(None, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("spec", ENVIRONMENTS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly, loads=pytest.mark.slow))
 def test_options(spec: Any, count: int | None) -> None:
     cases = options(spec)
     chosen = np.random.default_rng(0).permutation(len(cases))[:count]
     wrong = list(option_failures(spec, [cases[i] for i in chosen]))
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("config", [*CONFIGS, HouseholdConfig])
+def test_types_and_ranges_are_those_of_the_descriptions(config):
+    assert list(undeclared(config)) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [(config, field.name) for config in CONFIGS for field in fields(config) if field.name in NUMBERS],
+)
+def test_numbers(config, name):
+    value = 4 if (config.__name__, name) == ("RoomsConfig", "rooms") else NUMBERS[name]
+    expected = tuple(value) if isinstance(value, list) else value
+    for numpy in [np.array(value), np.int64(value)] if isinstance(value, int) else [np.array(value)]:
+        got = getattr(config(**{name: numpy}), name)
+        assert got == expected
+        assert {type(number) for number in (got if isinstance(got, tuple) else (got,))} == {int}
+    if name not in UNBOUNDED:
+        task = next(task for task in TASKS.values() if task.config_type is config)
+        with pytest.raises(ValueError, match=rf"\b{name}\b"):
+            task(1, **{name: [10**6] * 2 if isinstance(value, list) else 10**6})
+
+
+def test_configs_are_frozen_and_have_keywords_only():
+    for config in CONFIGS:
+        with pytest.raises(FrozenInstanceError):
+            setattr(config(), fields(config)[0].name, None)
+        assert all(field.kw_only for field in fields(config))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [ExtObjNav, Coverage])
+def test_scene_ids_are_whole(task):
+    world = make_house_world("procedural", rooms=(2, 2))
+    make_house = world.make_house
+    world.make_house = lambda index: replace(make_house(index), name=f"{'x' * 200} {index}")
+    env = TrialVectorEnv(task, 2, world=world)
+    info = env.reset(seed=0)[1]
+    assert len(set(info["scene_id"])) == 2
+    assert all(name.startswith("x" * 200) for name in info["scene_id"])
+    env.close()

@@ -54,17 +54,10 @@ def test_nan_is_null_for_every_parser(capsys: pytest.CaptureFixture[str]) -> Non
     assert format_json(again) == text
 
 
-def test_hostile_texts() -> None:
-    for text, message in HOSTILE.items():
-        for content in (text, text.encode()):
-            with pytest.raises(ValueError, match="file.json, line 3: .*" + message):
-                parse_json(content, "file.json, line 3")
-    with pytest.raises(ValueError, match="F: not UTF-8 text"):
-        parse_json(b"\xff", "F")
-
-
 def test_every_reader_names_file_and_record(tmp_path: Path) -> None:
     readers = (read_json, lambda path: read_record(path, 0))
+    with pytest.raises(ValueError, match="F: not UTF-8 text"):
+        parse_json(b"\xff", "F")
     for text, message in HOSTILE.items():
         (tmp_path / "one.json").write_text(text)
         for read in readers:

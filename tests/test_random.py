@@ -39,9 +39,6 @@ def test_draw_below_takes_the_numbers_of_its_stream_in_turn():
     states = np.array([5], np.uint64)
     counts = np.bincount([draw_below(states, 0, 6) for _ in range(60_000)], minlength=6)
     assert stats.chisquare(counts).pvalue > 0.001
-
-
-def test_draw_below_reaches_all_of_2_to_the_32():
     states = np.array([3], np.uint64)
     assert draw_below(states, 0, 2**32) == int(random_bits(np.uint64(3), np.uint64(0))) >> 32
 

@@ -2,27 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError
 
 import gymnasium as gym
 import pytest
 
 from memenvs.checks import choices_for
-from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, check_registered, find_environment, register_all
-from memenvs.task import setting_names
+from memenvs.registry import ENVIRONMENTS, check_registered, find_environment, register_all
 
-HEAVY = (
-    "torch",
-    "numba",
-    "llvmlite",
-    "PIL",
-    "stable_baselines3",
-    "trimesh",
-    "pygame",
-    "imageio",
-    "minigrid",
-    "miniworld",
-)
+HEAVY = {"torch", "numba", "llvmlite", "PIL", "stable_baselines3", "trimesh", "pygame", "imageio", "minigrid"}
 
 
 def run_python(code: str) -> str:
@@ -40,13 +27,7 @@ def test_import_is_light():
     modules = ("memenvs", "memenvs.core", "memenvs.__main__", "memenvs.vln.cli", "memenvs.wrappers")
     code = "import sys\n" + "".join(f"import {name}\nprint({name!r}, *sys.modules)\n" for name in modules)
     for name, *loaded in map(str.split, run_python(code).splitlines()):
-        assert name in loaded and not set(HEAVY) & set(loaded), name
-
-
-def test_import_takes_less_than_100_ms():
-    """Of CPU time beyond Gymnasium's; in fact about 35 ms, of which 20 search 100 packages for entry points."""
-    code = "import time, gymnasium\nstart = time.process_time()\nimport memenvs\nprint(time.process_time() - start)"
-    assert float(run_python(code)) < 0.1
+        assert name in loaded and not HEAVY & set(loaded), name
 
 
 def test_import_has_no_other_effect():
@@ -77,18 +58,7 @@ def test_rows():
         assert spec.random_below < spec.oracle_at_least
         assert spec.random_below >= 0 or spec.score_key == "return"  # such as minus an error
         assert spec.oracle_at_least <= 1 or spec.score_key in ("return", "cells", "gp")
-        trial_episodes = 10 if spec.family in ("darkroom", "four_boxes") or "IR2R" in spec.name else 1
-        trial_steps = {"ExtObjNav-v0": 4096, "ExtObjNav-Small-v0": 1024, "ExtObjNav-Moves-v0": 1024}.get(spec.name)
-        trial_episodes = len(spec.defaults.get("itinerary", "")) or trial_episodes
-        trial = {"trial_episodes": trial_episodes} if trial_steps is None else {"trial_steps": trial_steps}
-        assert trial.items() <= spec.defaults.items()
-        names = {"gap", "led", "itinerary", "leg_flag", "max_episode_steps", *setting_names(spec.task)}
-        assert spec.defaults.keys() - trial.keys() <= names  # of an id among several of a task
         assert gym.registry[spec.id].kwargs == {"task": spec.task, **spec.defaults}
-        with pytest.raises(FrozenInstanceError):
-            spec.name = "Maze-v0"
-    with pytest.raises(TypeError, match="positional argument"):
-        EnvironmentSpec("Maze-v0", "memenvs.maze:Maze", "maze", "the exit", "success", 1.0, 0.1)
 
 
 def test_ids_of_any_package_are_checked():
@@ -104,14 +74,10 @@ def test_ids_of_any_package_are_checked():
             check_registered(id)
 
 
-def test_suggestion_for_a_shortened_name():
+def test_the_most_similar_choices_are_named():
     assert choices_for("val", ["train", "validation", "all"]).startswith("did you mean 'validation'? Choose from")
     assert choices_for("lvfo", ["LIFO", "LVFO", "MVFO"]).startswith("did you mean 'LVFO'?")
     assert choices_for("", ["train"]) == "choose from ['train']"
-
-
-def test_of_many_choices_the_most_similar_are_named():
     many = [f"{word}-{k}" for word in ("coverage", "roaming", "search") for k in range(20)]
-    assert choices_for("search-1", many) == "did you mean 'search-1'?"
     assert choices_for("roming-7", many).startswith("did you mean 'roaming-7' or ")
     assert choices_for("?", many) == "none of 60 is similar"

@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memenvs.retention import (
-    FIFO,
-    LIFO,
-    QUOTA,
-    STRATEGY_NAMES,
-    eviction_times,
-    place_quota,
-    retained,
-)
+from memenvs.retention import STRATEGY_NAMES, eviction_times, retained
 from tests.reference_retention import ReferenceMemory
 
 A, B, C, D = range(4)
@@ -78,17 +70,6 @@ def test_equals_the_reference(data: st.DataObject) -> None:
         np.testing.assert_array_equal(stored, times == units)
 
 
-def test_quota_of_a_place() -> None:
-    for strategies, capacity, n_places, quota in (
-        ([QUOTA, FIFO], 14, 5, 2),
-        ([FIFO, QUOTA], 5, 5, 1),
-        ([FIFO, LIFO], 14, 5, 0),
-        ([FIFO], 14, None, 0),
-        ([QUOTA], None, 5, 0),
-    ):
-        assert place_quota(np.array(strategies), capacity, n_places) == quota
-
-
 def test_no_capacity_keeps_all() -> None:
     for strategy in STRATEGY_NAMES:
         assert kept([A, B, A], strategy, None, n_places=2) == [0, 1, 2]
@@ -98,23 +79,17 @@ def test_no_capacity_keeps_all() -> None:
 
 def test_bad_input() -> None:
     places = np.array([[0, 1, 2]])
-    with pytest.raises(ValueError, match=r"unknown strategy 'mfvo'; did you mean 'mvfo'\? Choose from \['fifo', .*\]"):
-        retained(places, "mfvo", 2)
-    with pytest.raises(ValueError, match=r"strategy must be 0 \.\.\. 4, numbers of \('fifo', .*, got 7"):
-        retained(places, np.array([7]), 2)
-    with pytest.raises(ValueError, match=r"strategy must be a name or integers \(1,\), got int64 \(2,\)"):
-        retained(places, np.array([0, 1]), 2)
-    with pytest.raises(ValueError, match="capacity must be an integer of at least 1 or None, got 0"):
-        retained(places, "fifo", 0)
-    with pytest.raises(ValueError, match=r"capacity must be at least n_places \(3\) with the strategy 'quota', got 2"):
-        retained(places, "quota", 2, n_places=3)
-    with pytest.raises(ValueError, match="n_places must be given with the strategy 'quota'"):
-        retained(places, "quota", 3)
-    with pytest.raises(ValueError, match=r"places must be 0 \.\.\. 1 \(-1 for none\), got 2"):
-        retained(places, "fifo", 2, n_places=2)
-    with pytest.raises(ValueError, match=r"places must be .* \(-1 for none\), got -2"):
-        retained(places - 2, "fifo", 2)
-    with pytest.raises(ValueError, match=r"places must be integers \(B, V\), got int64 \(3,\)"):
-        retained(places[0], "fifo", 2)
-    with pytest.raises(ValueError, match=r"places must be integers \(B, V\), got float64 \(1, 3\)"):
-        retained(places + 0.5, "fifo", 2)
+    for arguments, message in (
+        ((places, "mfvo", 2), r"unknown strategy 'mfvo'; did you mean 'mvfo'\? Choose from \['fifo', .*\]"),
+        ((places, np.array([7]), 2), r"strategy must be 0 \.\.\. 4, numbers of \('fifo', .*, got 7"),
+        ((places, np.array([0, 1]), 2), r"strategy must be a name or integers \(1,\), got int64 \(2,\)"),
+        ((places, "fifo", 0), "capacity must be an integer of at least 1 or None, got 0"),
+        ((places, "quota", 2, 3), r"capacity must be at least n_places \(3\) with the strategy 'quota', got 2"),
+        ((places, "quota", 3), "n_places must be given with the strategy 'quota'"),
+        ((places, "fifo", 2, 2), r"places must be 0 \.\.\. 1 \(-1 for none\), got 2"),
+        ((places - 2, "fifo", 2), r"places must be .* \(-1 for none\), got -2"),
+        ((places[0], "fifo", 2), r"places must be integers \(B, V\), got int64 \(3,\)"),
+        ((places + 0.5, "fifo", 2), r"places must be integers \(B, V\), got float64 \(1, 3\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            retained(*arguments[:3], n_places=None if len(arguments) == 3 else arguments[3])

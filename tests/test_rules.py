@@ -1,4 +1,4 @@
-"""Scripted rules: what they score, that they see observations alone, and who is refused."""
+"""Scripted rules: they see the observations of their own environment alone; who is refused."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.cli import main
 from memenvs.core import TrialVectorEnv
-from memenvs.registry import ENVIRONMENTS, find_environment
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec, find_environment
 from memenvs.rules import Rule, RuleError, make_rule
-from memenvs.task import BatchTask, Observation
-from memenvs.vln.tokenizers import split_words
-from memenvs.vln.worlds.procedural.texts import read_clauses
-from memenvs.vln.worlds.procedural.world import load_routes
-from tests.rule_scores import play_each
+from memenvs.task import BatchTask, Observation, load_task
+from tests.rule_scores import recorded
+from tests.test_cli import refuse
 
 #: Cheap settings of the ids that have rules, by family.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -33,16 +30,8 @@ def make(name: str, num_envs: int, **settings: Any) -> tuple[TrialVectorEnv, Rul
     return env, make_rule(next(iter(spec.policies.values())), env.task)
 
 
-@pytest.mark.slow
-def test_scores() -> None:
-    env, rule = make("Roaming-v0", 3, max_episode_steps=60)
-    assert play_each(env, rule, "distance", range(3)).mean() > 7.0  # random actions drive 4 m
-    env, rule = make("VLN-R2R-v0", 24, legs=1)
-    assert play_each(env, rule, "success", range(0, 2343, 98)).mean() > 0.7
-
-
 def test_rules_see_the_newest_observations_alone() -> None:
-    for spec in [spec for spec in ENVIRONMENTS if spec.policies]:
+    for spec in {(spec.task, *spec.policies.values()): spec for spec in ENVIRONMENTS}.values():
         env, _ = make(spec.name, 2)
         for path in spec.policies.values():
             rule = make_rule(path, env.task)
@@ -64,40 +53,12 @@ def test_rules_see_the_newest_observations_alone() -> None:
             assert [fresh.actions(step) for step in steps[-rule.window :]][-1].tolist() == chosen.tolist(), spec.name
 
 
-def test_an_episode_that_begins_is_seen_without_the_one_before() -> None:
-    env, rule = make("Roaming-v0", 2)
-    first, _ = env.reset(seed=2)
-    expected = rule.actions(first)
-    for _ in range(5):
-        rule.actions({key: value + 1 for key, value in first.items()})
-    rule.start(np.array([True, True]), np.array([True, True]))
-    assert rule.actions(first).tolist() == expected.tolist()
-
-
-def test_clauses_are_read_as_they_were_written() -> None:
-    for legs in (1, 3):
-        world = load_routes("val_unseen", legs)
-        for number in range(0, world.num_episodes, 97):
-            assert read_clauses(split_words(world.episode(number).text)) == world.clauses(number), number
-
-
 def test_other_ids_and_settings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for command, message in (
-        (
-            ["VisualMatch-v0", "--policy", "window4"],
-            "is for memenvs/Roaming-v0, memenvs/Roaming-Small-v0",
-        ),
-        (
-            ["Darkroom-v0", "--policy", "notebook"],
-            "argument --policy notebook: is for memenvs/VisualMatch-v0",
-        ),
-        (
-            ["Coverage-v0", "--policy", "window4", "--env_kwargs", '{"modalities": ["rgb"]}'],
-            "must have ['depth', 'pose']",
-        ),
+        (["VisualMatch-v0", "--policy", "window4"], "--policy window4: is for memenvs/Roaming-v0, memenvs/Roaming-S"),
+        (["Coverage-v0", "--policy", "window4", "--env_kwargs.modalities", '["rgb"]'], "must have ['depth', 'pose']"),
     ):
-        assert main(["rollout", *command]) == 2
-        assert message in capsys.readouterr().err
+        assert message in refuse(capsys, "rollout", *command)
     with pytest.raises(RuleError, match="tokenizer must be 'words' for this rule"):
         spec = find_environment("VLN-R2R-v0")
         assert spec.task is not None
@@ -139,3 +100,48 @@ def test_images_and_scans_show_the_same_row() -> None:
         observation, _ = env.reset(seed=4)
         chosen.append(rule.actions(observation).tolist())
     assert chosen[0] == chosen[1] == chosen[2]
+
+
+IN_HOMES = {"rooms": (4, 5), "image_size": (12, 16), "steps": (20, 20)}
+#: Settings of short episodes by family, or by name where a family has several tasks.
+SHORT: dict[str, dict[str, Any]] = {
+    "darkroom": {"size": 4, "split": "all", "max_episode_steps": 19, "trial_episodes": 3, "gap": 3},
+    "four_boxes": {"split": "test", "trial_episodes": 2, "gap": 2, "max_episode_steps": 52},
+    "visual_match": {"phases": (3, 6, 9), "trial_episodes": 2},
+    "two_rooms": {"phases": (3, 6, 9), "image_size": (12, 20), "trial_episodes": 2},
+    "ColorRecall-v0": {**IN_HOMES, "square_size": 3, "capacity": 20},
+    "ViewRecall-v0": IN_HOMES,
+    "faces": {},
+    "ballet3d": {},
+    "room_ballet": {"obs": "symbols"},
+}
+
+
+def cases() -> list[Any]:
+    """The first id of each task, those that are led, and each of their rules."""
+    specs = {(spec.task.rpartition(":")[0], *spec.policies): spec for spec in reversed(ENVIRONMENTS)}
+    led = [spec for spec in ENVIRONMENTS if "led" in spec.defaults]
+    return [
+        pytest.param(spec, name, id=f"{spec.name}-{name}")
+        for spec in (*reversed(specs.values()), *led)
+        for name in spec.policies
+        if spec.family in SHORT or spec.name in SHORT
+    ]
+
+
+@pytest.mark.parametrize(("spec", "name"), cases())
+def test_actions_follow_from_the_own_observations(spec: EnvironmentSpec, name: str) -> None:
+    settings = {**spec.defaults, **SHORT.get(spec.family, {}), **SHORT.get(spec.name, {})}
+    env = TrialVectorEnv(spec.task, 3, autoreset_mode="Disabled", **settings)
+    rows = recorded(env, make_rule(spec.policies[name], env.task), max(150, env.max_episode_steps))
+    own = {key: value for key, value in settings.items() if key not in ("trial_episodes", "gap", "led")}
+    other = make_rule(spec.policies[name], load_task(spec.task)(3, **own))  # of a task that is never reset or stepped
+    alone = [make_rule(spec.policies[name], load_task(spec.task)(1, **own)) for _ in range(3)]
+    for starts, observation, actions in rows:
+        other.start(*starts)
+        np.testing.assert_array_equal(other.actions(observation), actions)
+        for i, rule in enumerate(alone):
+            rule.start(*starts[:, i : i + 1])
+            one = rule.actions({key: value[i : i + 1] for key, value in observation.items()})
+            np.testing.assert_array_equal(one[0], actions[i])
+    env.close()

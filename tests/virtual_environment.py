@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import os
 import site
 import subprocess
 import sys
 import venv
+from importlib import metadata
 from pathlib import Path
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -49,13 +49,9 @@ class Environment:
 
     def changed_files(self, distribution: str) -> list[str]:
         """Files of a distribution that are missing or differ from the hashes in its RECORD."""
-        (record,) = self.packages.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD")
-        changed = []
-        for name, recorded, _ in csv.reader(record.read_text().splitlines()):
-            path = self.packages / name
-            if recorded and (not path.is_file() or f"sha256={_digest(path)}" != recorded):
-                changed.append(name)
-        return changed
+        (found,) = metadata.distributions(name=distribution, path=[str(self.packages)])
+        paths = {Path(file.locate()): file.hash.value for file in found.files or () if file.hash is not None}
+        return [str(path) for path, value in paths.items() if not path.is_file() or _digest(path) != value]
 
 
 def _digest(path: Path) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import types
-from collections.abc import Sequence
 from pathlib import Path
 
 import gymnasium as gym
@@ -69,15 +68,8 @@ def collector(monkeypatch: pytest.MonkeyPatch):
 
 def create(collected, name: str):
     """Create a dataset, with everything that Minari would warn about."""
-    return collected.create_dataset(
-        name,
-        eval_env=collected.env,
-        algorithm_name="random",
-        author="a",
-        author_email="b",
-        code_permalink="c",
-        description="d",
-    )
+    about = ("algorithm_name", "author", "author_email", "code_permalink", "description")
+    return collected.create_dataset(name, eval_env=collected.env, **dict.fromkeys(about, "a"))
 
 
 def play(env: gym.Env, **kwargs: object) -> list[tuple[dict, dict]]:
@@ -96,68 +88,42 @@ def row(episode: dict, t: int) -> dict:
     return {key: row(value, t) if isinstance(value, dict) else value[t] for key, value in episode.items()}
 
 
-def as_recorded(value):
-    """Minari reads texts of infos as bytes."""
-    return value.encode() if isinstance(value, str) else value
-
-
 def assert_recorded(recorded: dict, given: dict) -> None:
     for key, value in given.items():
         if isinstance(value, dict):
             assert_recorded(recorded[key], value)
         else:
-            assert np.array_equal(recorded[key], value) or recorded[key] == as_recorded(value), key
+            # Minari reads texts of infos as bytes
+            assert np.array_equal(recorded[key], value) or recorded[key] == str(value).encode(), key
 
 
-#: Arguments of `reset` of a `DataCollector`: a seed, one of Minari's, none.
-RESETS = ({"seed": 5}, {}, {"options": NO_SEED_OF_MINARI})
-
-
-def collect(spec: EnvironmentSpec, collector, resets: Sequence[dict], *, fused: bool, infos: bool) -> None:
-    """Collect an episode, or a trial, after each reset, and check every bit."""
-    env = gym.make(spec.id, **SHORT, **any_action(spec))
-    collected = collector(TrialWrapper(env) if fused else env, record_infos=infos)
-    collected.action_space.seed(0)
-    played = [play(collected, **each) for each in resets]
-    name = f"test/fused{fused:d}infos{infos:d}-v0"
-    create(collected, name)
-    dataset = minari.load_dataset(name)
-    assert dataset.total_episodes == len(resets)
-    seeds = [each.get("seed") for each in dataset.storage.get_episode_metadata(range(len(resets)))]
-    again = dataset.recover_environment()
-    assert type(again) is (TrialWrapper if fused else type(env))
-    for rows, episode, seed, kwargs in zip(played, dataset, seeds, resets, strict=True):
-        for t, (observation, info) in enumerate(rows):
-            assert_recorded(row(episode.observations, t), observation)
-            assert_recorded(row(episode.infos, t), info if infos else {})
-        assert seed == kwargs.get("seed", None if "options" in kwargs else seed)
-        if seed is not None:
-            observation, info = again.reset(seed=seed)
-            assert same(observation, rows[0][0]) and info["trial_id"] == 0
-    again.close()
-
-
-@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly))
+@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly, loads=pytest.mark.nightly))
 @pytest.mark.slow
 def test_collector_over_every_id(spec: EnvironmentSpec, collector) -> None:
-    collect(spec, collector, RESETS[:1], fused=False, infos=True)
-    collect(spec, collector, RESETS[1:], fused=True, infos=True)
-
-
-def test_every_reset_without_a_seed_works_and_begins_a_trial(collector) -> None:
-    env = collector(gym.make("memenvs/Darkroom-v0"))
-    infos = [env.reset()[1] for _ in range(200)]
-    assert all(info["trial_start"] and info["trial_id"] == 0 for info in infos)
-    assert len({info["seed"] for info in infos}) == 200
-
-
-def test_trials_go_on_without_seeds_of_minari(collector) -> None:
-    for fused, expected in ((False, [(0, 0), (0, 1), (1, 0)]), (True, [(0, 0), (1, 0), (2, 0)])):
-        env = gym.make("memenvs/Darkroom-v0", **SHORT)
-        env = collector(TrialWrapper(env) if fused else env)
-        begins = [play(env, seed=3)[0][1], *(play(env, options=NO_SEED_OF_MINARI)[0][1] for _ in range(2))]
-        assert [(info["trial_id"], info["episode_index"]) for info in begins] == expected
-        assert {info["seed"] for info in begins} == {3}
+    """Every bit of an episode with a seed, and of trials with a seed of Minari's and none."""
+    for wrap, name, resets in (
+        (lambda env: env, "test/episodes-v0", [{"seed": 5}]),
+        (TrialWrapper, "test/trials-v0", [{}, {"options": NO_SEED_OF_MINARI}]),
+    ):
+        env = wrap(gym.make(spec.id, **SHORT, **any_action(spec)))
+        collected = collector(env, record_infos=True)
+        collected.action_space.seed(0)
+        played = [play(collected, **each) for each in resets]
+        create(collected, name)
+        dataset = minari.load_dataset(name)
+        assert dataset.total_episodes == len(resets)
+        seeds = [each.get("seed") for each in dataset.storage.get_episode_metadata(range(len(resets)))]
+        again = dataset.recover_environment()
+        assert type(again) is type(env)
+        for rows, episode, seed, kwargs in zip(played, dataset, seeds, resets, strict=True):
+            for t, (observation, info) in enumerate(rows):
+                assert_recorded(row(episode.observations, t), observation)
+                assert_recorded(row(episode.infos, t), info)
+            assert seed == kwargs.get("seed", None if "options" in kwargs else seed)
+            if seed is not None:
+                observation, info = again.reset(seed=seed)
+                assert same(observation, rows[0][0]) and info["trial_id"] == 0
+        again.close()
 
 
 #: Every id; those in homes, whose layouts take long, and variants of a ballet nightly.
@@ -183,17 +149,7 @@ def episodes_of(name: str) -> list:
     """Everything in the episodes of a dataset."""
     dataset = minari.load_dataset(name)
     about = dataset.storage.get_episode_metadata(range(dataset.total_episodes))
-    return [
-        {
-            "observations": each.observations,
-            "actions": each.actions,
-            "rewards": each.rewards,
-            "ends": np.stack([each.terminations, each.truncations]),
-            "infos": each.infos,
-            "about": more,
-        }
-        for each, more in zip(dataset, about, strict=True)
-    ]
+    return [{**vars(each), "about": more} for each, more in zip(dataset, about, strict=True)]
 
 
 def test_rules_play_datasets_as_they_play_a_rollout(capsys, root: Path) -> None:
@@ -227,41 +183,27 @@ def test_dataset_has_whole_trials_each_episode_of_which_can_be_rebuilt(capsys, r
     assert result == {"dataset": "dark/test-v0", "id": "memenvs/Darkroom-v0", **counts, "card": str(card)}
     dataset = minari.load_dataset("dark/test-v0")
     assert list(minari.list_local_datasets()) == ["dark/test-v0"]
-    env = dataset.recover_environment()
-    oracle = make_spec_env("memenvs/Darkroom-v0", settings)
+    env = dataset.recover_environment().unwrapped
     about = dataset.storage.get_episode_metadata(range(6))
     for index, (episode, more) in enumerate(zip(dataset, about, strict=True)):
         assert (more["seed"], more["options"]) == (7, {"trial": index // 3, "episode_index": index % 3})
         observation, info = env.reset(seed=more["seed"], options=more["options"])
-        oracle.reset(seed=more["seed"], options=more["options"])
         for t, action in enumerate([*episode.actions, None]):
             assert_recorded(row(episode.observations, t), observation)
             assert_recorded(row(episode.infos, t), {**info, "trial_start": t == 0 and index % 3 == 0})
             if action is not None:
-                assert action == oracle.oracle_action()
+                assert action == env.oracle_action()
                 observation, reward, terminated, truncated, info = env.step(action)
-                oracle.step(action)
                 assert (reward, terminated, truncated) == (
                     episode.rewards[t], episode.terminations[t], episode.truncations[t])  # fmt: skip
-    assert "wrote dataset dark/more-v0: 2 episodes, 1 trials, 6 steps" in printed(capsys, "dark/more-v0")
-
-
-def printed(capsys, name: str) -> str:
-    settings = '{"max_episode_steps": 3, "trial_episodes": 2}'
-    assert main(["dataset", "Darkroom-v0", "--episodes", "1", "--out", name, "--env_kwargs", settings]) == 0
-    return capsys.readouterr().out
+    more = ["Darkroom-v0", "--episodes", "1", "--env_kwargs", json.dumps(SHORT), "--out", "dark/more-v0"]
+    assert "wrote dataset dark/more-v0: 2 episodes, 1 trials, 6 steps" in test_cli.call(capsys, "dataset", *more)
 
 
 @pytest.mark.parametrize("spec", SOME_OR_NIGHTLY, ids=lambda spec: spec.name)
 @pytest.mark.slow
 def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Path, spec: EnvironmentSpec) -> None:
-    arguments = [
-        spec.id,
-        "--env_kwargs",
-        json.dumps({"max_episode_steps": 3, "trial_episodes": 2}),
-        "--seed",
-        str(2**62),
-    ]
+    arguments = [spec.id, "--env_kwargs", json.dumps(SHORT), "--seed", str(2**62)]
     call(capsys, *arguments, "--episodes", "4", "--out", "test/once-v0")
     call(capsys, "--rebuild", str(root / "test/once-v0"), "--out", "test/again-v0")  # the folder of its card
     call(capsys, *arguments, "--episodes", "1", "--out", "test/twice-v0")
@@ -276,20 +218,14 @@ def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Pa
 
 def test_changed_source_is_refused_by_name(capsys, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["Darkroom-v0", "--episodes", "2", "--out", "dark/room-v0", "--env_kwargs"]
-    settings = {"max_episode_steps": 3, "trial_episodes": 2}
-    call(capsys, *arguments, json.dumps(settings))
+    call(capsys, *arguments, json.dumps(SHORT))
     card = root / "dark/room-v0/card.json"
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    append = [*arguments, json.dumps(settings), "--append"]
+    append = [*arguments, json.dumps(SHORT), "--append"]
     assert "argument --out: there is a dataset dark/room-v0 already" in refuse(capsys, *append[:-1])
     for changed, message in (
-        ([*arguments, json.dumps({**settings, "size": 5}), "--append"], "environment.settings.size was None, is 5"),
-        (
-            [*arguments, json.dumps({**settings, "trial_episodes": 1}), "--append"],
-            "settings.trial_episodes was 2, is 1",
-        ),
+        ([*arguments, json.dumps({**SHORT, "size": 5}), "--append"], "environment.settings.size was None, is 5"),
         ([*append, "--seed", "1"], "seed was 0, is 1"),
-        ([*append, "--policy", "oracle"], "policy.name was 'random', is 'oracle'"),
         (["FourBoxes-v0", *append[1:]], "environment.id was 'memenvs/Darkroom-v0', is 'memenvs/FourBoxes-v0'"),
     ):
         assert message in refuse(capsys, *changed), changed
@@ -302,10 +238,8 @@ def test_changed_source_is_refused_by_name(capsys, root: Path, monkeypatch: pyte
         patch.setattr("memenvs.darkroom.env.Darkroom.begin_trial", lambda self, i, layout, rng: None)
         for refused in (append, ["--rebuild", str(card), "--out", "dark/again-v0"]):
             message = refuse(capsys, *refused)
-            assert (
-                "trial 0 of memenvs/Darkroom-v0 has other bits than when the dataset was made; all versions" in message
-            )
-            assert "so the code of memenvs.darkroom.env has probably changed: write a new dataset" in message
+            assert "trial 0 of memenvs/Darkroom-v0 has other bits than when the dataset was made" in message
+            assert "so the code of memenvs.darkroom.env has probably changed" in message
     other = {**card_of(root, "dark/room-v0"), "versions": {"numpy": "1"}, "checksums": ["0"]}
     (root / "other.json").write_text(json.dumps(other))
     message = refuse(capsys, "--rebuild", str(root / "other.json"), "--out", "dark/again-v0")
@@ -319,19 +253,17 @@ def test_the_package_of_an_id_is_on_the_card(capsys, root: Path, tmp_path: Path,
     """A dataset is of one version of the package that registers its id, installed as files or editable."""
     monkeypatch.setattr(registry, "_ROWS", dict(registry._ROWS))
     code = "from memenvs.darkroom.env import Darkroom\nclass Dark(Darkroom):\n    pass\n"
-    for kind in ("files", "editable"):
+    for kind, file, text in (
+        ("files", "top_level.txt", "{}"),
+        ("editable", "entry_points.txt", "[memenvs.environments]\nlights = {}:register\n"),
+    ):
         module = f"lights_{kind}"
         about = tmp_path / f"{module}_package-1.dist-info"
         about.mkdir()
         (tmp_path / f"{module}.py").write_text(code)
-        known = (
-            ("top_level.txt", module)
-            if kind == "files"
-            else ("entry_points.txt", f"[memenvs.environments]\nlights = {module}:register\n")
-        )
-        (about / known[0]).write_text(known[1])
+        (about / file).write_text(text.format(module))
         monkeypatch.syspath_prepend(str(tmp_path))
-        memenvs.register(f"{module}/Dark-v0", f"{module}:Dark", defaults={"max_episode_steps": 3, "trial_episodes": 2})
+        memenvs.register(f"{module}/Dark-v0", f"{module}:Dark", defaults=SHORT)
         arguments = [f"{module}/Dark-v0", "--episodes", "2", "--out", f"{module}/room-v0"]
         (about / "METADATA").write_text(f"Name: {module}-package\nVersion: 1.0\n")
         call(capsys, *arguments)
@@ -348,7 +280,7 @@ def test_the_package_of_an_id_is_on_the_card(capsys, root: Path, tmp_path: Path,
 
 
 def test_bad_cards_are_refused(capsys, root: Path, tmp_path: Path) -> None:
-    printed(capsys, "dark/room-v0")
+    call(capsys, "Darkroom-v0", "--episodes", "1", "--env_kwargs", json.dumps(SHORT), "--out", "dark/room-v0")
     card = card_of(root, "dark/room-v0")
     file = tmp_path / "card.json"
     for text, message in (
@@ -363,23 +295,19 @@ def test_bad_cards_are_refused(capsys, root: Path, tmp_path: Path) -> None:
         file.write_text(text)
         assert message in refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0"), message
     assert "no card of a dataset at" in refuse(capsys, "--rebuild", "none.json", "--out", "dark/again-v0")
+    rebuild = ("--rebuild", str(file), "--out", "dark/again-v0")
     for name, value in (("--seed", "0"), ("--policy", "random"), ("--episodes", "2"), ("--env_kwargs", "{}")):
-        given = refuse(capsys, "--rebuild", str(file), "--out", "dark/again-v0", name, value)
-        assert f"argument {name}: must not be given with --rebuild" in given
-    assert "argument TARGET: must not be" in refuse(
-        capsys, "Darkroom-v0", "--rebuild", str(file), "--out", "dark/again-v0"
-    )
+        assert f"argument {name}: must not be given with --rebuild" in refuse(capsys, *rebuild, name, value)
+    assert "argument TARGET: must not be" in refuse(capsys, "Darkroom-v0", *rebuild)
 
 
 def test_bad_arguments_of_a_dataset(capsys, root: Path) -> None:
     for argv, message in (
         (["--out", "dark/room-v0"], "argument TARGET: is needed"),
         (["Darkroom-v0", "--out", "room"], "argument --out: must be a Minari id NAME-vN or NAMESPACE/NAME-vN, got"),
-        (["Darkroom-v0", "--out", "../room-v0"], "argument --out"),
         (["Lightroom-v0", "--out", "room-v0"], "argument TARGET"),
         (["CartPole-v1", "--out", "room-v0"], "needs an id whose BatchTask can be imported, got CartPole-v1"),
         (["Darkroom-v0", "--out", "room-v0", "--append"], "argument --append: no card of a dataset at"),
-        (["Darkroom-v0", "--out", "room-v0", "--env_kwargs", '{"wall": 1}'], "'wall'"),
         (["Darkroom-v0", "--out", "room-v0", "--env_kwargs", '{"trial_episodes": null}'], "trials would never end"),
     ):
         assert message in refuse(capsys, *argv), argv
@@ -441,5 +369,3 @@ def test_tasks_of_others_are_written_and_rebuilt(
     call(capsys, "--rebuild", str(card), "--import", "rooms_of_others", "--out", "blind/again-v0")
     assert "has no oracle" in refuse(capsys, *others, "--policy", "oracle", "--out", "blind/oracle-v0")
     assert not (root / "blind/oracle-v0").exists()
-    env = minari.load_dataset("blind/again-v0").recover_environment()
-    assert type(env.unwrapped.task).__name__ == "Blind"

@@ -17,18 +17,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "rl_zoo3"
 
 
 def zoo(folder: Path, program: str, algorithm: str, id: str, *arguments: str) -> str:
-    command = [
-        sys.executable,
-        "-m",
-        f"rl_zoo3.{program}",
-        "--algo",
-        algorithm,
-        "--env",
-        id,
-        "--gym-packages",
-        "memenvs",
-    ]
-    done = subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True)
+    command = [sys.executable, "-m", f"rl_zoo3.{program}", "--algo", algorithm, "--env", id, *arguments]
+    done = subprocess.run([*command, "--gym-packages", "memenvs"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from memenvs.registry import EnvironmentSpec
-from memenvs.wrappers import TrialWrapper
 from tests.ids import each_id
 from tests.rollouts import any_action
 
@@ -63,16 +62,4 @@ def test_rollout_of_a_vector_environment(spec: EnvironmentSpec) -> None:
                 observation, info = single.reset()
         single.close()
     assert num_ends >= 2 * N
-    env.close()
-
-
-@pytest.mark.parametrize("spec", each_id(others=pytest.mark.nightly))
-@pytest.mark.slow
-def test_a_trial_as_one_episode(spec: EnvironmentSpec) -> None:
-    env = GymWrapper(TrialWrapper(gym.make(spec.id, **SHORT, **any_action(spec))), categorical_action_encoding=True)
-    check_env_specs(env)
-    env.set_seed(0)
-    rollout = env.rollout(20)
-    assert rollout["next", "done"].flatten().tolist() == [False] * (len(rollout) - 1) + [True]
-    assert rollout["episode_start"].sum() == 2
     env.close()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import gymnasium as gym
 import pytest
 
-import memenvs
+import memenvs  # noqa: F401  (registers the ids)
 
 #: Name: (id, settings, whether it needs a display). Ours, a dictionary, an array and an image.
 ENVS = {
@@ -16,9 +16,6 @@ ENVS = {
     "miniworld": ("MiniWorld-FourRooms-v0", {"max_episode_steps": 7}, True),
     "cartpole": ("CartPole-v1", {"max_episode_steps": 7}, False),
 }
-WITH_POSE = [name for name in ENVS if name != "cartpole"]
-
-assert memenvs.__version__
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +13,6 @@ from memenvs.houses.habitat import export
 from memenvs.houses.habitat.export import DATASET_FILE, export_habitat
 from memenvs.houses.home_file import read_home
 from memenvs.houses.house import BOX, Door, House, Receptacle, Room, ShapeBuilder
-from memenvs.houses.procedural.generator import HouseConfig, procedural_house
 from tests.houses.habitat import fake_habitat_sim
 
 trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
@@ -152,33 +149,9 @@ def test_description_is_in_our_frame(house, tmp_path, no_package):
     assert home["receptacles"][0]["centre"] == [1.0, 1.0, 0.8]
     assert {entry["semantic_class"] for entry in home["semantic_ids"]} <= set(CLASSES)
     assert json.loads((tmp_path / DATASET_FILE).read_text())["navmesh_instances"] == {}
-
-
-def test_an_exported_home_is_read_as_it_was(tmp_path, no_package):
-    """All of a generated house comes back, bit by bit; a wrong value is named with its file."""
-    original = procedural_house(1002, HouseConfig(rooms=(2, 3), area=(60.0, 200.0)))
-    export_habitat(original, tmp_path)
-    path = tmp_path / "homes" / f"{original.name}.json"
-    read, entries = read_home(path)
-    assert pickle.dumps(replace(read, rooms=())) == pickle.dumps(replace(original, rooms=()))
-    for room, expected in zip(read.rooms, original.rooms, strict=True):
-        assert (room.polygon == expected.polygon).all() and tuple(room.floor_colour) == tuple(expected.floor_colour)
-        assert (room.type, room.floor_material) == (expected.type, expected.floor_material)
+    _, entries = read_home(tmp_path / "homes" / "home-1.json")
     assert [entry.id for entry in entries] == list(range(1, len(entries) + 1))
-    document = json.loads(path.read_text())
-    for keys, value, message in (
-        (("shapes", "semantic", 0), 255, r"shapes\.semantic must be numbers from 0 to below"),
-        (("shapes", "half", 0), [1, 2], r"shapes\.half must be a list of \d+ times 3 numbers"),
-        (("shapes", "instance", 1), 9999, r"shapes\.instance must be numbers"),
-        (("semantic_ids", 2, "room"), 99, r"semantic_ids\[2\]\.room must be a whole number from -1"),
-        (("rooms", 0, "floor_material"), "gold", r"rooms\[0\]\.floor_material must be one of"),
-        (("instances",), None, "instances is missing"),
-    ):
-        broken = copy.deepcopy(document)
-        place = broken
-        for key in keys[:-1]:
-            place = place[key]
-        place[keys[-1]] = value
-        path.write_text(json.dumps(broken))
-        with pytest.raises(ValueError, match=rf"{original.name}\.json.*{message}"):
-            read_home(path)
+    home["semantic_ids"][2]["room"] = 99
+    (tmp_path / "homes" / "home-1.json").write_text(json.dumps(home))
+    with pytest.raises(ValueError, match=r"home-1\.json.*semantic_ids\[2\]\.room must be a whole number from -1"):
+        read_home(tmp_path / "homes" / "home-1.json")

@@ -152,8 +152,5 @@ def test_worlds_warn_once(tmp_path: Path) -> None:
         world = config.make_world()
         assert [len(world.make_house(index).instances) for index in range(3)] == [7, 7, 7]
     assert len(caught) == 1
-    for name, value in (("unknown_assets", "drop"), ("asset_sizes", "sizes.json")):
-        with pytest.raises(ValueError, match=f"{name} must be None in world 'procedural', got '{value}'"):
-            make_house_world("procedural", **{name: value})
     with pytest.raises(ValueError, match="unknown_assets 'skip'"):
         make_house_world("procthor", houses=path, unknown_assets="skip")

@@ -227,7 +227,11 @@ def test_a_written_home_is_read_as_it_was(tmp_path, capsys):
     document = json.loads(out.read_text())
     for edit, message in (
         (_set("shapes", "half", 0, 0, 0.0), r"shapes\.half must be numbers above 0"),
+        (_set("shapes", "half", 0, [1, 2]), r"shapes\.half must be a list of \d+ times 3 numbers"),
         (_set("shapes", "semantic", 0, 255), r"shapes\.semantic must be numbers from 0"),
+        (_set("shapes", "instance", 1, 9999), r"shapes\.instance must be numbers"),
+        (_set("rooms", 0, "floor_material", "gold"), r"rooms\[0\]\.floor_material must be one of"),
+        (_set("instances", KeyError), "instances is missing"),
         (_set("rooms", 0, "polygon", document["rooms"][0]["polygon"][::-1]), r"polygon must be corners counter-clock"),
         (_set("rooms", 0, "polygon", 0, 0, -99.0), "rooms must lie within 100 by 100 m"),
         (_set("doors", []), "doors must join all"),

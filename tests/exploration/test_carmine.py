@@ -73,6 +73,7 @@ def test_depth_is_known_up_to_five_metres_and_noisy():
     true = rng.uniform(0.3, 8.0, (40, 3072)).astype(np.float32)
     true[:, :100], true[:, 100] = 0.0, 5.0
     true[:, 101] = np.nextafter(np.float32(5.0), np.float32(6.0))
+    true[:, 102:302] = 0.01  # where the noise is larger than the depth, which stays above 0
     measured = np.full_like(true, -1.0)
     rows, keys = np.arange(0, 40, 2), draw_keys(rng, 40)
     sense_depth(true, rows, keys, np.arange(40), measured)
@@ -81,28 +82,9 @@ def test_depth_is_known_up_to_five_metres_and_noisy():
     is_known = (true > 0) & (true <= 5)
     assert ((measured > 0) == is_known).all()
     assert (measured[~is_known] == 0).all()
-    noise = (measured - true)[is_known]
+    noise = (measured - true)[is_known & (true >= 0.3)]
     assert noise.std() == pytest.approx(0.05, abs=0.001)
     assert abs(noise.mean()) < 0.001
-
-
-def test_near_objects_keep_a_depth():
-    measured = np.zeros((1, 4000), np.float32)
-    sense_depth(
-        np.full((1, 4000), 0.01, np.float32), np.zeros(1, int), np.ones(1, np.uint64), np.ones(1, int), measured
-    )
-    assert measured.min() > 0
-
-
-def test_noise_of_a_step_depends_on_key_and_step_alone():
-    true = np.full((3, 64), 2.0, np.float32)
-    keys = np.array([5, 5, 6], np.uint64)
-    out = np.zeros_like(true)
-    sense_depth(true, np.arange(3), keys, np.array([7, 7, 7]), out)
-    assert (out[0] == out[1]).all() and (out[0] != out[2]).mean() > 0.9
-    again = np.zeros_like(true)
-    sense_depth(true, np.arange(3), keys, np.array([7, 8, 7]), again)
-    assert (again[0] == out[0]).all() and (again[1] != out[1]).mean() > 0.9
 
 
 def test_no_two_pixels_or_steps_share_noise():

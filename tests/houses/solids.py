@@ -136,10 +136,3 @@ def is_blocked(house: House, point: tuple[float, float], radius: float) -> bool:
     step = np.arange(-radius, radius + 1e-9, 0.01)
     disc = step**2 + step[:, None] ** 2 <= radius**2
     return bool((solid_at(house, step + point[0], step + point[1]) & disc).any())
-
-
-def occupancy_grid(house: House, cell: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Origin, bool (H, W) and points (H * W, 2) of a grid 0.3 m larger than a house."""
-    low, high = house.bounds
-    x, y = (np.arange(low[k] - 0.3, high[k] + 0.3, cell) + cell / 2 for k in range(2))
-    return low - 0.3, solid_at(house, x, y), np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)

@@ -11,11 +11,9 @@ import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.data import PROCTHOR_FILE
-from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.procedural.generator import HouseConfig, procedural_house
 from memenvs.houses.splits import PROCEDURAL_SPLITS, split_file
-from memenvs.houses.worlds import Home, HouseWorld, make_house_world
+from memenvs.houses.worlds import make_house_world
 from tests.houses.procthor.made_houses import two_rooms, write_houses
 
 DATA = os.environ.get("MEMENVS_DATA")
@@ -29,6 +27,8 @@ def test_worlds_share_the_houses_that_were_generated_recently():
     assert one.make_house(0) is other.make_house(0) and one.home(0) is other.home(0)
     assert make_house_world("procedural", rooms=(4, 5), robot_radius=0.2).home(0).navmap.area > one.home(0).navmap.area
     assert one.make_house(0) is not make_house_world("procedural", rooms=(4, 6)).make_house(0)
+    with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 36, got 37"):
+        one.home(37)
 
 
 def test_wrong_house_files_are_named_by_the_environment(tmp_path):
@@ -115,26 +115,6 @@ def test_parts_of_a_file():
     """The first three quarters, rounded up, are for training."""
     parts = {count: [list(split_file(split, count)) for split in ("train", "validation", "all")] for count in (1, 5)}
     assert parts == {1: [[0], [], [0]], 5: [[0, 1, 2, 3], [4], [0, 1, 2, 3, 4]]}
-
-
-class CountingWorld(HouseWorld):
-    made = 0
-
-    def __len__(self) -> int:
-        return 3
-
-    def make_house(self, index: int) -> House:
-        self.made += 1
-        return procedural_house(index, HouseConfig(rooms=(2, 3), area=(24.0, 60.0)))
-
-
-def test_homes_are_made_once():
-    world = CountingWorld()
-    assert isinstance(world.home(0), Home)
-    assert world.home(0) is world.home(0)
-    assert world.made == 1
-    with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 2, got 3"):
-        world.home(3)
 
 
 def test_the_procedural_splits_are_disjoint():

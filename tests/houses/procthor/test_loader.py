@@ -126,8 +126,10 @@ def test_hovering_objects_are_set_down(tmp_path):
     mug = house["objects"][0]["children"][0]
     mug["position"]["y"] += 0.055
     mug["children"] = [make_object("Mug_1", (1, 0.955, 2.4))]
+    house["objects"].append(make_object("Strange_1", (1, 0.25, 1)))
     loaded = load_procthor(write_houses(tmp_path, house), 0)
     np.testing.assert_allclose([span(loaded, k)[0][2] for k in (5, 6)], [0.75, 0.85], atol=1e-5)
+    assert loaded.instances[-1] == "other|8"  # a type that is unknown
 
 
 def test_no_wall_between_rooms(tmp_path):
@@ -153,28 +155,15 @@ def test_same_finish_is_one_box(tmp_path):
     assert len(inner) == 3
 
 
-def test_unknown_type_is_other(tmp_path):
-    house = two_rooms()
-    house["objects"] = [make_object("Strange_1", (1, 0.25, 1))]
-    loaded = load_procthor(write_houses(tmp_path, house), 0)
-    assert loaded.instances[-1].startswith("other|")
-    np.testing.assert_allclose(span(loaded, len(loaded.instances) - 1), [(0.75, 0.75, 0), (1.25, 1.25, 0.5)], atol=1e-6)
-
-
 def test_every_file_format(tmp_path):
     write_houses(tmp_path)  # for its sizes of assets
     houses = [two_rooms(), {**two_rooms(), "windows": []}]
     lines = "\n".join(map(json.dumps, houses)).encode()
     array = json.dumps(houses).encode()
-    contents = {
-        "jsonl": lines,
-        "jsonl.gz": gzip.compress(lines),
-        "json": array,
-        "json.gz": gzip.compress(array),
-    }
-    for ending, content in contents.items():
-        path = tmp_path / f"houses.{ending}"
-        path.write_bytes(content)
+    for ending, content in (("jsonl", lines), ("json", array)):
+        (tmp_path / f"houses.{ending}").write_bytes(content)
+        (tmp_path / f"houses.{ending}.gz").write_bytes(gzip.compress(content))
+    for path in tmp_path.glob("houses.*"):
         assert count_procthor(path) == 2
         assert [load_procthor(path, i).instances.count("window|3") for i in range(2)] == [1, 0]
 
@@ -275,10 +264,7 @@ WRONG_HOUSES = (
     (_set("doors", []), r"doors must join all 2 rooms.* no path leads from rooms\[0\] to rooms\[1\]"),
     (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
     (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
-    (
-        _set("doors", 0, "holePolygon", 1, "x", 9),
-        r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.500",
-    ),
+    (_set("doors", 0, "holePolygon", 1, "x", 9), r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.5"),
     (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
     (_set("objects", 0, "children", 0, "position", KeyError), r"objects\[0\].children\[0\].position is missing"),
     (_set("rooms", 0, "floorPolygon", 2, "z", 1e308), r"floorPolygon\[2\].z must be a number from -10000 to 10000"),
@@ -287,7 +273,6 @@ WRONG_HOUSES = (
     (_set("rooms", 0, "floorPolygon", FLAT * 70), r"rooms\[0\].floorPolygon must have at most 200 entries, got 210"),
     (_set("walls", two_rooms()["walls"] * 100), "walls must have at most 1000 entries, got"),
     (_set("doors", two_rooms()["doors"] * 300), "doors must have at most 500 entries, got 600"),
-    (_set("windows", two_rooms()["windows"] * 501), "windows must have at most 500 entries, got 501"),
     (_set("objects", two_rooms()["objects"] * 3000), "objects must have at most 5000 entries, got 6000"),
     (_set("objects", two_rooms()["objects"] * 1700), "objects must be at most 5000 with all children, got 5100"),
     (_set("open_walls", {"segments": [[[1, 1], [1, 1]]]}), r"open_walls.segments\[0\] must be two different corners"),

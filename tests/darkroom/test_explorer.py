@@ -63,13 +63,6 @@ def test_a_gap_leaves_window_rules_at_the_score_of_the_sweep(rule):
     assert without[1:].mean() > memoryless.mean() + 7
 
 
-def test_windows_of_the_explorer_reach_over_a_gap_that_is_shorter():
-    memoryless = by_cell(lambda task: Window(DarkroomExplorer(task), 1), 5, **GAP)
-    for window, known in ((20, False), (22, False), (40, True)):
-        played = by_cell(lambda task, window=window: Window(DarkroomExplorer(task), window), 5, **GAP)
-        assert (played[1:].mean() > memoryless.mean() + 7) == known, window
-
-
 def test_steps_back_to_the_goal_count_the_gap():
     env = TrialVectorEnv(Darkroom, 1, trial_episodes=2, autoreset_mode="Disabled", size=5, **GAP)
     rule = DarkroomExplorer(env.task)

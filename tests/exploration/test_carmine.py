@@ -43,10 +43,8 @@ def test_images_are_every_tenth_pixel_of_the_sensor(scene):
 
 def test_scan_is_a_row_below_level(scene):
     across, down = scan_camera().centre
-    assert (across, math.degrees(math.atan(-down * 10 / 574.05))) == (
-        frame_camera((48, 64)).centre[0],
-        pytest.approx(8.0, abs=0.1),
-    )
+    assert across == frame_camera((48, 64)).centre[0]
+    assert math.degrees(math.atan(-down * 10 / 574.05)) == pytest.approx(8.0, abs=0.1)
     for heading in np.linspace(0, 6, 13):
         pose = (*POSE[:3], heading, 0.0)
         frame, scan = render_frame(scene, frame_camera((48, 64)), pose), render_frame(scene, scan_camera(), pose)
@@ -58,14 +56,6 @@ def test_sizes_that_the_sensor_does_not_have():
     for size in ((48, 48), (50, 64), (0, 0), (960, 1280), (-48, -64)):
         with pytest.raises(ValueError, match=r"image_size must be \(480, 640\) divided by an integer.*got"):
             frame_camera(size)
-
-
-def test_principal_point_shifts_the_image(scene):
-    whole = Camera(height=48, width=64, hfov_deg=HFOV_DEG)
-    column, row = whole.centre
-    moved = Camera(height=48, width=64, hfov_deg=HFOV_DEG, principal_point=(column - 5, row - 3))
-    left, right = render_frame(scene, whole, POSE), render_frame(scene, moved, POSE)
-    assert (left.semantic[3:, 5:] == right.semantic[:-3, :-5]).mean() > 0.999
 
 
 def test_depth_is_known_up_to_five_metres_and_noisy():

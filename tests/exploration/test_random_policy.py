@@ -12,7 +12,7 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 
 HOMES = range(46)
-EPISODES = 10  # in each home
+EPISODES = 5  # in each home
 #: Metric -> value of the paper and largest difference. The number of steps follows from the paper's forward steps.
 PAPER = {"distance": (25.3, 1.5), "collisions": (42.7, 1.5), "cells": (27.4, 2.0), "num_steps": (431.0, 20.0)}
 PAPER_SEARCH = {"classes": (1.79, 0.25), "ratio": (0.363, 0.04)}

@@ -12,7 +12,7 @@ from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.nyu40 import NYU40
 from memenvs.exploration.search import Search
 from memenvs.exploration.visibility import detect_labels
-from tests.exploration.toy_world import ToyWorld
+from tests.exploration.toy_world import ToyHomes, ToyWorld
 
 SOFA, TABLE = NYU40.index("sofa"), NYU40.index("table")
 
@@ -38,16 +38,11 @@ def test_detection_takes_123_pixels_nearer_than_two_metres():
 
 #: Seen from (3, 2) at heading 0: ahead a sofa with its front, 1.8 x 0.8 m, at x = 5.5; behind a table with its front,
 #: 1.6 x 0.7 m, at x = 1.1.
-WORLD = ToyWorld(
-    boxes=(
-        ("sofa", (6.0, 2.0, 0.4), (0.5, 0.9, 0.4)),
-        ("coffee_table", (1.0, 2.0, 0.35), (0.1, 0.8, 0.35)),
-    )
-)
+FURNITURE = (("sofa", (6.0, 2.0, 0.4), (0.5, 0.9, 0.4)), ("coffee_table", (1.0, 2.0, 0.35), (0.1, 0.8, 0.35)))
 
 
 def make_env(**kwargs) -> TrialEnv:
-    defaults = {"world": WORLD, "targets": ["table", "sofa"], "wheel_noise": 0.0}
+    defaults = {"world": ToyWorld(boxes=FURNITURE), "targets": ["table", "sofa"], "wheel_noise": 0.0}
     return TrialEnv(Search, **{**defaults, **kwargs})
 
 
@@ -100,15 +95,14 @@ def test_detection_uses_true_depth():
 
 
 def test_bad_settings():
-    for targets, error, message in (
-        (["sofa", "refridgerator"], ValueError, "unknown class 'refridgerator' in targets.*mean 'refrigerator'"),
-        (["none"], ValueError, r"unknown class 'none' in targets; choose from \['wall', 'floor'"),
-        ([], ValueError, "targets must be at least one class"),
-        (["sofa", "sofa"], ValueError, "targets must be at least one class, each once"),
-        ("sofa", TypeError, r"targets must be a list of names, got .sofa.; for this one alone: \[.sofa.\]"),
-        (["sofa", "bathtub"], ValueError, r"none of the 1 homes has \['bathtub'\]"),
+    for targets, message in (
+        (["sofa", "refridgerator"], "unknown class 'refridgerator' in targets.*mean 'refrigerator'"),
+        (["none"], r"unknown class 'none' in targets; choose from \['wall', 'floor'"),
+        ([], "targets must be at least one class"),
+        (["sofa", "sofa"], "targets must be at least one class, each once"),
+        ("sofa", r"targets must be a list of names, got .sofa.; for this one alone: \[.sofa.\]"),
     ):
-        with pytest.raises(error, match=message):
+        with pytest.raises((ValueError, TypeError), match=message):
             make_env(targets=targets)
 
 
@@ -122,16 +116,9 @@ def test_ratio_and_success_where_no_class_is_present():
 
 def test_targets_may_be_in_different_homes():
     """Each in some home, not all in one."""
-
-    class TwoHomes(ToyWorld):
-        def __len__(self) -> int:
-            return 2
-
-        def make_house(self, index: int):
-            return ToyWorld(boxes=((("sofa", "bed")[index], (6.0, 2.0, 0.4), (0.5, 0.9, 0.4)),)).make_house(0)
-
-    env = make_env(world=TwoHomes(), targets=["bed", "sofa"])
+    homes = ToyHomes(*(ToyWorld(boxes=((name, (6.0, 2.0, 0.4), (0.5, 0.9, 0.4)),)) for name in ("sofa", "bed")))
+    env = make_env(world=homes, targets=["bed", "sofa"])
     present = [env.reset(seed=0, options={"layout": k})[1]["present"].tolist() for k in range(2)]
     assert present == [[False, True], [True, False]]
     with pytest.raises(ValueError, match=r"none of the 2 homes has \['table'\] where .* got \['bed', 'table'\]"):
-        make_env(world=TwoHomes(), targets=["bed", "table"])
+        make_env(world=homes, targets=["bed", "table"])

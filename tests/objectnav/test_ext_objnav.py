@@ -178,9 +178,8 @@ def test_render_shows_view_and_path():
 def test_render_shows_the_path_of_this_episode_only(monkeypatch):
     paths = []
     monkeypatch.setattr(objectnav_env, "draw_view_and_map", lambda view, house, path, goals: paths.append(path.copy()))
-    env = TrialVectorEnv(
-        ExtObjNav, 2, world=TableWorld(), image_size=(24, 32), max_episode_steps=4, render_mode="rgb_array"
-    )
+    settings = {"image_size": (24, 32), "max_episode_steps": 4, "render_mode": "rgb_array"}
+    env = TrialVectorEnv(ExtObjNav, 2, world=TableWorld(), **settings)
     _, info = env.reset(seed=0)
     poses = [[pose] for pose in info["pose"]]
     for step in range(23):

@@ -100,26 +100,8 @@ def test_labels_and_scale_are_drawn():
     assert (with_labels != without).any(-1).sum() > 200
 
 
-def test_squares_and_crosses_are_where_they_belong():
+def test_a_label_stays_in_the_image():
     house = l_shaped_home()
-    plain = draw(house)
-    image = draw(house, squares=np.array([[3.25, 0.75, 0.5]]), crosses=np.array([[0.75, 2.25]]))
-    for x, y in ((3.25, 0.75), (3.05, 0.95)):
-        change = pixel(image, house, x, y) - pixel(plain, house, x, y)
-        assert change[2] > change[0] + 20  # blue, and what is under it shines through
-        assert np.abs(pixel(image, house, x, y) - (92, 84, 232)).max() > 20
-    for dx, dy in ((0.0, 0.0), (0.08, 0.08), (-0.08, 0.08)):
-        red, green, blue = pixel(image, house, 0.75 + dx, 2.25 + dy)
-        assert red > 150 and green < 100 and blue > 80
-    for x, y in ((2.9, 0.75), (0.75, 2.05), (0.5, 2.25)):
-        assert (pixel(image, house, x, y) == pixel(plain, house, x, y)).all()
-
-
-def test_a_ring_is_hollow_and_a_label_stays_in_the_image():
-    house = l_shaped_home()
-    ring = draw(house, markers=[Marker((1.0, 2.0), (0, 0, 255), 0.2, is_filled=False)])
-    assert pixel(ring, house, 1.0, 2.0).min() > 230
-    assert tuple(pixel(ring, house, 1.15, 2.0)) == (0, 0, 255)
     inside = draw(house, markers=[Marker((2.0, 1.0), label="bookshelf")])
     outside = draw(house, markers=[Marker((3.95, 1.0), label="bookshelf")])  # the text is wider than what is left
     ink = [(image.max(-1) < 110) & (draw(house).max(-1) > 150) for image in (inside, outside)]

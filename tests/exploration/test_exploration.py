@@ -114,10 +114,6 @@ def test_cells_by_hand():
     assert not {"success", "is_success"} & info.keys()  # a home that can be covered in 500 steps is rare
     assert (info["visited"] == expected).all()
     assert info["return"] == 15.0
-
-
-def test_cells_that_do_not_count_are_not_rewarded():
-    env = make_toy(Coverage, SMALL_ROOM)
     env.reset(seed=0, options={"start": (0.7, 0.7, math.pi)})
     _, reward, *_, info = env.step(FORWARD)  # x = 0.45: the middle of that cell, 0.15 m from the wall, is out of reach
     assert (reward, info["cells"], info["collisions"]) == (0.0, 0, 0)
@@ -134,22 +130,20 @@ def test_cells_that_do_not_count_are_not_rewarded():
 def test_one_recording_serves_all_tasks(actions, seed, noise):
     """The same actions lead along the same path in all tasks, and each reward is a sum of the terms."""
     boxes = (("sofa", (5.0, 2.0, 0.4), (0.5, 0.9, 0.4)), ("bed", (1.0, 3.2, 0.3), (0.9, 0.8, 0.3)))
-    world = ToyWorld(boxes=boxes)
-    paths = []
-    for task in TASKS:
-        kwargs = {"targets": ("sofa", "bed")} if task is Search else {}
-        env = make_toy(task, world, wheel_noise=noise, **kwargs)
+    envs = [make_toy(task, ToyWorld(boxes=boxes), wheel_noise=noise) for task in (Roaming, Coverage)]
+    envs.append(make_toy(Search, ToyWorld(boxes=boxes), wheel_noise=noise, targets=("sofa", "bed")))
+    for env in envs:
         env.reset(seed=seed)
-        paths.append([])
-        for action in actions:
+    for action in actions:
+        rows = []
+        for k, env in enumerate(envs):
             _, reward, terminated, _, info = env.step(action)
             move, cell, target, collision = info["reward_terms"]
-            expected = {Roaming: move, Coverage: 5 * cell, Search: cell + 100 * target}[task]
-            assert reward == expected - collision
-            paths[-1].append((*info["pose"], move, cell, collision, info["visited"].sum()))
-            if terminated:
-                break
-    assert paths[0] == paths[1] == paths[2]
+            assert reward == (move, 5 * cell, cell + 100 * target)[k] - collision
+            rows.append((*info["pose"], move, cell, collision, info["visited"].sum()))
+        assert rows[0] == rows[1] == rows[2]
+        if terminated:
+            break
 
 
 def test_noise_follows_from_the_seed_of_the_episode():
@@ -206,9 +200,6 @@ def test_bad_settings():
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             TrialEnv(Coverage, **kwargs)
-
-
-def test_no_home_before_the_first_reset():
     with pytest.raises(RuntimeError, match="home was called before reset"):
         make_toy(Coverage).task.home(0)
 

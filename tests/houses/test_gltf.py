@@ -108,15 +108,13 @@ def test_areas_and_volumes(scene):
     np.testing.assert_allclose(ceiling.vertices[:, 1], 2.5)
 
 
-def test_turned_board(scene):
-    """0.6 m along its own x, turned by 90 degrees, it is 1.2 m long along our y."""
+def test_turned_board_and_its_colour(scene):
+    """0.6 m along its own x, turned by 90 degrees, it is 1.2 m long along our y.
+
+    glTF's factors are linear; sRGB (200, 100, 50) is (0.578, 0.127, 0.032).
+    """
     board = max(meshes(scene, "dining_table"), key=lambda mesh: mesh.volume)
     np.testing.assert_allclose(board.bounds, [(0.7, 0.65, -2.6), (1.3, 0.75, -1.4)], atol=1e-6)
-
-
-def test_colours(scene):
-    """glTF's factors are linear; sRGB (200, 100, 50) is (0.578, 0.127, 0.032)."""
-    board = max(meshes(scene, "dining_table"), key=lambda mesh: mesh.volume)
     np.testing.assert_allclose(board.visual.material.baseColorFactor / 255, [0.578, 0.127, 0.032, 1], atol=0.003)
     assert board.metadata["material"] == "wood"
 

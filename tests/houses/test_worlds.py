@@ -32,16 +32,14 @@ def test_worlds_share_the_houses_that_were_generated_recently():
 
 
 def test_wrong_house_files_are_named_by_the_environment(tmp_path):
-    cases = (
+    write_houses(tmp_path, two_rooms())  # for its sizes of assets
+    for name, content, message in (
         ("empty.jsonl", b"", r"empty\.jsonl: holds no house"),
         ("empty.json", b"[]", r"empty\.json: holds no house"),
         ("cut.jsonl.gz", gzip.compress(WHOLE)[:300], r"cut\.jsonl\.gz: not a whole gzip file"),
-        ("prose.json", b"Once upon a time", r"prose\.json: not JSON"),
         ("house.txt", WHOLE, r"house\.txt: a file of records must end in \.jsonl"),
         ("list.jsonl", b"[]", r"list\.jsonl, line 1: the record must be a JSON object"),
-    )
-    write_houses(tmp_path, two_rooms())  # for its sizes of assets
-    for name, content, message in cases:
+    ):
         file = tmp_path / name
         file.write_bytes(content)
         before = sorted(tmp_path.iterdir())
@@ -52,13 +50,12 @@ def test_wrong_house_files_are_named_by_the_environment(tmp_path):
 
 def test_wrong_settings_are_named_by_the_environment():
     worlds, splits = r"\['procedural', 'suncg_style', 'procthor', 'habitat'\]", r"\['train', .*, 'all'\]"
-    cases = (
+    for settings, message in (
         ({"world": "mars"}, f"unknown world 'mars'; choose from {worlds}"),
         ({"split": "val"}, rf"unknown split 'val'; did you mean 'validation'\? Choose from {splits}"),
         ({"world": "suncg_style", "rooms": (3, 5)}, r"rooms must be None in world 'suncg_style', .*, got \(3, 5\)"),
         ({"world": "procthor", "houses": 3}, "houses must be the path of a file or None, got 3"),
-    )
-    for settings, message in cases:
+    ):
         with pytest.raises(ValueError, match=message):
             gym.make("memenvs/ExtObjNav-v0", **settings)
     for world, names in (
@@ -69,11 +66,6 @@ def test_wrong_settings_are_named_by_the_environment():
         for name in names:
             with pytest.raises(ValueError, match=f"{name} must be None in world '{world}', got 'x'"):
                 make_house_world(world, **{name: "x"})
-
-
-def test_a_file_without_homes_for_the_split(tmp_path):
-    with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
-        make_house_world("procthor", split="validation", houses=write_houses(tmp_path, two_rooms()))
 
 
 def test_most_rooms(tmp_path):
@@ -126,22 +118,26 @@ def test_the_procedural_splits_are_disjoint():
     assert 2 <= len(make_house_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
 
 
-@pytest.mark.parametrize("folder", [None, ""])
-def test_a_world_of_files_needs_a_folder_and_a_split_that_it_has(folder, monkeypatch):
-    monkeypatch.delenv("MEMENVS_DATA", raising=False)
-    if folder is not None:
-        monkeypatch.setenv("MEMENVS_DATA", folder)
-    for split, message in (("test", "unknown split 'test'"), (None, r"needs houses=FILE .* or \$MEMENVS_DATA")):
-        with pytest.raises(ValueError, match=message):
-            make_house_world("procthor", split=split)
-
-
-def test_a_missing_file_of_houses_is_named(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
-        make_house_world("procthor", houses=tmp_path / "nowhere.jsonl")
-    monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="four_room"):
-        make_house_world("procthor")
+def test_a_world_of_files_needs_a_file_and_a_split_that_it_has(tmp_path, monkeypatch):
+    made, nowhere = write_houses(tmp_path, two_rooms()), tmp_path / "nowhere.jsonl"
+    for folder, settings, error, message in (
+        (None, {}, ValueError, r"needs houses=FILE .* or \$MEMENVS_DATA"),
+        ("", {}, ValueError, r"needs houses=FILE .* or \$MEMENVS_DATA"),
+        (str(tmp_path), {}, FileNotFoundError, "four_room"),
+        (None, {"houses": nowhere}, FileNotFoundError, r"nowhere\.jsonl"),
+        (None, {"split": "test"}, ValueError, "unknown split 'test'"),
+        (
+            None,
+            {"split": "validation", "houses": made},
+            ValueError,
+            r"'validation' of made\.jsonl is empty: it has 1",
+        ),
+    ):
+        monkeypatch.delenv("MEMENVS_DATA", raising=False)
+        if folder is not None:
+            monkeypatch.setenv("MEMENVS_DATA", folder)
+        with pytest.raises(error, match=message):
+            make_house_world("procthor", **settings)
 
 
 @needs_data

@@ -34,14 +34,9 @@ class NavMeshSettings:
     """Settings with the defaults of the real ones; they take no other names, and numbers only."""
 
     _DEFAULTS: ClassVar[dict[str, float]] = {
-        "cell_size": 0.05,
-        "cell_height": 0.2,
-        "agent_height": 1.5,
-        "agent_radius": 0.1,
-        "agent_max_climb": 0.2,
-        "agent_max_slope": 45.0,
-        "include_static_objects": False,
-    }
+        "cell_size": 0.05, "cell_height": 0.2, "agent_height": 1.5, "agent_radius": 0.1, "agent_max_climb": 0.2,
+        "agent_max_slope": 45.0, "include_static_objects": False,
+    }  # fmt: skip
 
     def __init__(self) -> None:
         self.set_defaults()

@@ -30,6 +30,7 @@ from memenvs.houses.worlds import make_house_world
 from memenvs.houses.ycb import place_objects
 from tests.houses.habitat import fake_habitat_sim
 from tests.houses.habitat.scenes import write_cabinet, write_objects, write_scene
+from tests.houses.rendering.test_renderer import blank_images
 
 pytestmark = [
     pytest.mark.nightly,
@@ -51,12 +52,11 @@ def dataset(tmp_path_factory) -> Path:
 
 def draw(renderer: HomeRenderer, scene: Scene, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Depth, instances and classes of a scene from each pose, (N, H, W) each."""
-    shape = len(poses), renderer.camera.height, renderer.camera.width
-    depth, ids, classes = np.zeros((*shape, 1), np.float32), np.zeros(shape, np.uint16), np.zeros(shape, np.uint8)
+    images = blank_images(renderer.camera, len(poses))
     for i in range(len(poses)):
         renderer.set_scene(i, scene)
-    renderer.render(poses, depth=depth, instance=ids, semantic=classes)
-    return depth[..., 0], ids, classes
+    renderer.render(poses, **images)
+    return images["depth"][..., 0], images["instance"], images["semantic"]
 
 
 def oracle_success(episodes: int, **settings) -> float:
@@ -91,15 +91,11 @@ def test_depth_and_ids_are_ours(dataset):
             ]
             near.append((np.abs(drawn[0][0] - drawn[1][0]) < 0.01).mean())
             ids, other_ids = (instances.astype(int) * 256 + classes for _, instances, classes in drawn)
-            windows = np.lib.stride_tricks.sliding_window_view(ids, (3, 3), (1, 2)).reshape(
-                *ids[:, 1:-1, 1:-1].shape, 9
-            )
-            is_inner = (windows == windows[..., :1]).all(-1)  # no edge beside it
+            windows = np.lib.stride_tricks.sliding_window_view(ids, (3, 3), (1, 2))
+            is_inner = (windows == windows[..., :1, :1]).all((-1, -2))  # no edge beside it
             equal.append((ids == other_ids)[:, 1:-1, 1:-1][is_inner].mean())
             objects += int((ids // 256 >= len(home.house.instances)).sum())
-    print(
-        "depth within 1 cm:", np.round(near, 5), "ids equal off edges:", np.round(equal, 5), "object pixels:", objects
-    )
+    print("depth within 1 cm:", np.round(near, 5), "ids equal off edges:", np.round(equal, 5), "of objects:", objects)
     assert min(near) > 0.99
     assert min(equal) == 1.0
     assert objects > 100

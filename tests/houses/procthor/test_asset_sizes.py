@@ -1,6 +1,7 @@
 """Sizes of assets: where they come from, and what is done without them."""
 
 import json
+import math
 import warnings
 from pathlib import Path
 
@@ -79,6 +80,10 @@ def test_wrong_databases(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             convert_databases([tmp_path / "a.json"], tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
+    for size in ([1, 0, 1], "big", [1, 1, math.nan]):
+        write_json(tmp_path / "a.json", {**SIZES, "Mug_1": {"type": "Mug", "size": size}})
+        with pytest.raises(ValueError, match=r"a\.json: Mug_1\.size"):
+            AssetSizes.read(tmp_path / "a.json")
     assert main(["assets", str(tmp_path / "nowhere.json"), "--out", str(tmp_path / "out.json")]) == 2
 
 

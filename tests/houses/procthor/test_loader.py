@@ -19,7 +19,7 @@ from memenvs.houses.house import House, polygon_area
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.houses.worlds import make_house_world
-from tests.houses.procthor.made_houses import SIZES, make_object, two_rooms, write_houses
+from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
 from tests.houses.solids import is_blocked, span
 
 PAGE = Path(__file__).parents[3] / "docs" / "houses.md"
@@ -132,18 +132,22 @@ def test_hovering_objects_are_set_down(tmp_path):
     assert loaded.instances[-1] == "other|8"  # a type that is unknown
 
 
+def assert_open(loaded: House) -> None:
+    """The side of both rooms is one opening, which is the last door."""
+    door = loaded.doors[-1]
+    assert sorted(door.rooms) == [0, 1]
+    assert door.centre == pytest.approx((4, 1.5))
+    assert (door.width, door.height) == (3.0, 2.5)
+    assert not is_blocked(loaded, (4, 1.5), 1.4)
+
+
 def test_no_wall_between_rooms(tmp_path):
     house = two_rooms()
     house["doors"] = []
     for side in house["walls"]:
         if side["id"] in ("wall|A2", "wall|B0"):
             side["empty"] = True
-    loaded = load_procthor(write_houses(tmp_path, house), 0)
-    (door,) = loaded.doors
-    assert sorted(door.rooms) == [0, 1]
-    assert door.centre == pytest.approx((4, 1.5))
-    assert (door.width, door.height) == (3.0, 2.5)
-    assert not is_blocked(loaded, (4, 1.5), 1.4)
+    assert_open(load_procthor(write_houses(tmp_path, house), 0))
 
 
 def test_same_finish_is_one_box(tmp_path):
@@ -256,13 +260,11 @@ WRONG_HOUSES = (
     (_set("rooms", 0, "floorPolygon", FLAT), r"rooms\[0\].floorPolygon must be a polygon"),
     (_set("rooms", 1, "floorPolygon", BOW), r"rooms\[1\].floorPolygon must be a polygon"),
     (_set("rooms", 0, "floorPolygon", 2, "z", math.nan), r"floorPolygon\[2\].z must be a finite number, got nan"),
-    (_set("rooms", 0, "floorMaterial", 7), r"rooms\[0\].floorMaterial must be a JSON object"),
     (_set("walls", {}), "walls must be a list"),
     (_set("walls", 0, "roomId", "C"), r"walls\[0\].roomId must be the id of one of the rooms \['A', 'B'\]"),
     (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
     (_set("walls", 0, "empty", "yes"), r"walls\[0\].empty must be true or false"),
     (_set("doors", []), r"doors must join all 2 rooms.* no path leads from rooms\[0\] to rooms\[1\]"),
-    (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
     (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
     (_set("doors", 0, "holePolygon", 1, "x", 9), r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.5"),
     (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
@@ -271,8 +273,6 @@ WRONG_HOUSES = (
     (_set("walls", 3, "polygon", 2, "y", 250), r"walls\[3\].polygon must be at most 100 m long and high"),
     (_set("rooms", [two_rooms()["rooms"][0]] * 101), "rooms must have at most 100 entries, got 101"),
     (_set("rooms", 0, "floorPolygon", FLAT * 70), r"rooms\[0\].floorPolygon must have at most 200 entries, got 210"),
-    (_set("walls", two_rooms()["walls"] * 100), "walls must have at most 1000 entries, got"),
-    (_set("doors", two_rooms()["doors"] * 300), "doors must have at most 500 entries, got 600"),
     (_set("objects", two_rooms()["objects"] * 3000), "objects must have at most 5000 entries, got 6000"),
     (_set("objects", two_rooms()["objects"] * 1700), "objects must be at most 5000 with all children, got 5100"),
     (_set("open_walls", {"segments": [[[1, 1], [1, 1]]]}), r"open_walls.segments\[0\] must be two different corners"),
@@ -314,19 +314,8 @@ def test_walls_that_holodeck_leaves_out(tmp_path):
     for segment in ([[4, 0], [4, 3]], [[4, 3], [4, 0]]):
         house["open_walls"] = {"segments": [segment], "openWallBoxes": []}
         loaded = load_procthor(write_houses(tmp_path, house), 0)
-        assert sorted(loaded.doors[-1].rooms) == [0, 1]
-        assert (loaded.doors[-1].width, loaded.doors[-1].height) == (3.0, 2.5)
-        assert not is_blocked(loaded, (4, 1.5), 1.4)
+        assert_open(loaded)
         assert loaded.rooms[0].type == "living_room"
     house["open_walls"] = []
     with pytest.raises(ValueError, match="doors must join all 2 rooms"):
         load_procthor(write_houses(tmp_path, house), 0)
-
-
-def test_wrong_asset_sizes(tmp_path):
-    path = write_houses(tmp_path, two_rooms())
-    sizes = tmp_path / "sizes.json"
-    for size in ([1, 2], [1, 0, 1], "big", [1, 1, math.nan]):
-        sizes.write_text(json.dumps({**SIZES, "Mug_1": {"type": "Mug", "size": size}}))
-        with pytest.raises(ValueError, match=r"sizes\.json: Mug_1\.size"):
-            load_procthor(path, 0, asset_sizes=sizes)

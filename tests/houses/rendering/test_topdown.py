@@ -87,7 +87,7 @@ def test_navigable_cells_are_tinted():
     plain, tinted = draw(house), draw(house, navigation=navigation)
     free = navigation.points(np.flatnonzero(navigation.free))
     blocked = navigation.points(np.flatnonzero(~navigation.free & (navigation.room >= 0)))
-    changed = [(pixel(plain, house, *p) != pixel(tinted, house, *p)).any() for p in free[::211]]
+    changed = [pixel(plain, house, *p)[0] > pixel(tinted, house, *p)[0] for p in free[::211]]  # less red
     assert np.mean(changed) > 0.95
     kept = [(pixel(plain, house, *p) == pixel(tinted, house, *p)).all() for p in blocked[::211]]
     assert np.mean(kept) > 0.8  # cells at an edge share pixels with their neighbours
@@ -130,8 +130,5 @@ def test_the_legend_of_a_home_has_the_colours_of_its_map():
         patch = draw_legend([HOUSE_LEGEND[k]], 800)[12, 22].astype(int)  # the middle of the first sign
         for image in (plan, legend):
             assert (np.abs(image - patch).max(-1) < 16).sum() > 50, name
-    house, navigation = l_shaped_home(), NavigationMap(l_shaped_home())
-    green, red, blue = (draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)[k] for k in (1, 0, 2))
+    red, green, blue = draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)  # where a robot can be
     assert green > max(red, blue) + 20
-    tinted, bare = (pixel(draw(house, navigation=navmap), house, 3.0, 0.7) for navmap in (navigation, None))
-    assert tinted[0] < bare[0]  # less red in where a robot can be

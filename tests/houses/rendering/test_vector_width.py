@@ -46,7 +46,7 @@ def test_an_unknown_width_is_refused_by_name() -> None:
         with pytest.raises(ValueError, match=f"{WIDTH_VARIABLE} must be one of 16, 8, 4, got '{setting}'"):
             choose_vector_width(setting, "+avx2")
     environ = {**os.environ, WIDTH_VARIABLE: "12"}
-    done = run_python("-c", "import memenvs.houses.rendering.renderer", environ=environ)
+    done = run_python("-c", "import memenvs.houses.rendering.kernels.simd", environ=environ)
     assert done.returncode == 1 and f"{WIDTH_VARIABLE} must be one of" in done.stderr.splitlines()[-1]
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
 from memenvs.ballet3d.config import Ballet3DConfig
 from memenvs.ballet3d.env import Ballet3D
 from memenvs.core import TrialEnv
+from memenvs.testing import TaskUnderTest
+from memenvs.testing.determinism import check_pickle
 
 
 @pytest.mark.usefixtures("miniworld")
@@ -22,7 +22,8 @@ def test_pictures_of_both_worlds_agree():
     queries = [world.front_views.astype(int) for world in worlds]
     for ours, theirs in (views, queries):
         assert np.abs(ours - theirs).mean() < 4
-        closest = np.abs(ours[:, None] - theirs[None]).mean((2, 3, 4)).argmin(1)
+        few = [view[:, ::3, ::3] for view in (ours, theirs)]  # enough to find the same picture
+        closest = np.abs(few[0][:, None] - few[1][None]).mean((2, 3, 4)).argmin(1)
         assert (closest == np.arange(len(ours))).mean() > 0.95  # of all theirs the same one is the nearest
     ours, theirs = queries
     lit = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])  # red, green, blue and yellow dancers
@@ -41,17 +42,12 @@ def test_pictures_of_both_worlds_agree():
 @pytest.mark.usefixtures("miniworld")
 @pytest.mark.slow
 def test_an_episode_in_miniworld():
-    env = TrialEnv(Ballet3D, world="miniworld", render_mode="rgb_array")
-    _, info = env.reset(seed=1)
-    twin = pickle.loads(pickle.dumps(env))
-    plain = TrialEnv(Ballet3D)
-    assert plain.reset(seed=1)[1]["key"] == info["key"]
+    check_pickle(TaskUnderTest.of(Ballet3D, world="miniworld"))
+    env, plain = (TrialEnv(Ballet3D, world=world, render_mode="rgb_array") for world in ("miniworld", "builtin"))
+    assert env.reset(seed=1)[1]["key"] == plain.reset(seed=1)[1]["key"]
     nothing = np.zeros(127008, np.float32)
     for _ in range(126):
-        left, right, builtin = env.step(nothing), twin.step(nothing), plain.step(nothing)
-        np.testing.assert_array_equal(left[0]["rgb"], right[0]["rgb"])
-        assert left[4]["place"] == builtin[4]["place"]
+        assert env.step(nothing)[4]["place"] == plain.step(nothing)[4]["place"]
     assert env.render().shape == (384, 768, 3)
     assert env.step(env.oracle_action())[1] == pytest.approx(0, abs=1e-9)
     env.close()
-    twin.close()

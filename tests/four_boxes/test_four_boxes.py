@@ -6,11 +6,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.four_boxes.arrangements import SPLITS
 from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.env import FourBoxes
+from memenvs.four_boxes.resize import Resize
 from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom
 from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for_each_goal
 
@@ -286,3 +288,17 @@ def test_map_and_render_show_the_goal():
     np.testing.assert_allclose(corners, [[12, 12], [252, 252]])  # 40 pixels per metre, a margin of 0.3 m
     column, row = round((0.3 + 0.566 - 0.3) * 40), round((0.3 + 0.566 - 0.3) * 40)  # in a corner of the blue box
     assert image[row, column].argmax() == 2
+
+
+@pytest.mark.parametrize("target", [(25, 25), (7, 40), (60, 33)])
+def test_images_are_resized_as_by_scikit_image(target):
+    """Its `resize(..., anti_aliasing=True)` makes these two calls of SciPy."""
+    images = np.random.default_rng(0).integers(0, 256, (3, 60, 80, 3), dtype=np.uint8)
+    out = np.zeros((3, *target, 3), np.uint8)
+    Resize((60, 80), target)(images, np.array([True, False, True]), out)
+    factors = np.array([60 / target[0], 80 / target[1], 1.0])
+    for k in (0, 2):
+        smooth = ndimage.gaussian_filter(images[k].astype(float), (factors - 1) / 2, mode="mirror")
+        expected = ndimage.zoom(smooth, 1 / factors, order=1, mode="mirror", grid_mode=True)
+        assert np.abs(out[k] - expected).max() < 0.501  # it is rounded
+    assert not out[1].any()

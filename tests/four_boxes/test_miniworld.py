@@ -3,7 +3,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import pickle
 import subprocess
 import sys
 
@@ -14,8 +13,11 @@ import pytest
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.room import BOX_POSITIONS
+from memenvs.testing import TaskUnderTest
+from memenvs.testing.declared import check_views
+from memenvs.testing.determinism import check_pickle
 from memenvs.two_rooms.env import TwoRooms
-from tests.four_boxes.rooms import CEILINGS, FORWARD, RIGHT, STAY, one_for_each_goal
+from tests.four_boxes.rooms import CEILINGS, FORWARD, STAY, one_for_each_goal
 
 
 def reference_room(goal: int):
@@ -119,20 +121,10 @@ def test_another_miniworld_environment_does_not_change_the_images():
 
 
 @pytest.mark.usefixtures("miniworld")
+@pytest.mark.parametrize("check", [check_pickle, check_views])
 @pytest.mark.parametrize("task", [FourBoxes, TwoRooms])
-def test_pickle_and_render_in_miniworld(task):
-    env = TrialEnv(task, world="miniworld", render_mode="rgb_array")
-    env.reset(seed=0, options={"goal": "green"})
-    env.step(RIGHT)
-    twin = pickle.loads(pickle.dumps(env))
-    for action in (FORWARD, FORWARD, RIGHT, FORWARD, FORWARD):
-        left, right = env.step(action), twin.step(action)
-        np.testing.assert_array_equal(left[0]["rgb"], right[0]["rgb"])
-        np.testing.assert_array_equal(left[4]["pose"], right[4]["pose"])
-    np.testing.assert_array_equal(env.render(), twin.render())
-    assert env.render().shape == (384, 768, 3)
-    env.close()
-    twin.close()
+def test_pickle_and_render_in_miniworld(task, check):
+    check(TaskUnderTest.of(task, world="miniworld"))
 
 
 @pytest.mark.usefixtures("miniworld")

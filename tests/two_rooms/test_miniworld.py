@@ -75,5 +75,6 @@ def test_images_of_both_worlds_agree(room, difference):
     assert np.abs(ours - theirs).mean() < difference
     walls = ~either[..., None].repeat(3, -1)
     assert abs(ours[walls].mean() - theirs[walls].mean()) < 3
-    closest = np.abs(ours[has_boxes][:, None] - theirs[has_boxes][None]).mean((2, 3, 4)).argmin(1)
+    few = [view[has_boxes][:, ::3, ::3] for view in (ours, theirs)]
+    closest = np.abs(few[0][:, None] - few[1][None]).mean((2, 3, 4)).argmin(1)
     assert (closest == np.arange(has_boxes.sum())).all()  # of all images theirs from the same pose is the nearest

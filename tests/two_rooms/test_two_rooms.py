@@ -8,9 +8,8 @@ import pytest
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.two_rooms.config import TwoRoomsConfig
 from memenvs.two_rooms.env import TwoRooms, draw_boxes
-from memenvs.two_rooms.rooms import ROOMS, BoxRooms
-
-LEFT, RIGHT, FORWARD = range(3)
+from memenvs.two_rooms.rooms import FORWARD, LEFT, RIGHT, ROOMS, BoxRooms
+from memenvs.two_rooms.scripted_boxes import BoxView, approach
 
 
 def test_an_episode_by_hand():
@@ -153,3 +152,25 @@ def test_bad_input():
         with pytest.raises(ValueError, match=message):
             TwoRoomsConfig(**settings)
     assert TwoRoomsConfig(phases=[4, 80, 16], image_size=[84, 84]) == TwoRoomsConfig()
+
+
+@pytest.mark.parametrize("size", [(84, 84), (12, 20), (40, 100)])
+def test_directions_of_boxes_are_read_from_images(size):
+    """The boxes stand 26.6 degrees to the left and right; turned by 15 degrees, one of them 11.6 degrees."""
+    task = TwoRooms(3, image_size=size)
+    rooms, views = BoxRooms(3, size), np.zeros((3, *size, 3), np.uint8)
+    for i, (turn, colours) in enumerate(((0, [0, 1]), (15, [1, 0]), (-15, [2, 2]))):
+        pose = np.array([1.0, -4.0, np.radians(turn)])
+        rooms.enter(i, 0, pose, np.array([(4.0, -2.5), (4.0, -5.5)]), np.array(colours))
+    rooms.render(views, np.ones(3, bool))
+    directions = BoxView(task).directions({"rgb": views})
+    is_wide = size != (84, 84)  # half of each box is outside of a square view
+    np.testing.assert_allclose(directions[0], [26.6, -26.6], atol=2 if is_wide else 4)
+    np.testing.assert_allclose(directions[1, 1], 11.6, atol=2)  # the blue one is on the left there
+    assert np.isnan(directions[1, 0]) != is_wide
+    assert np.isnan(directions[2]).all()  # yellow ones are not taken for green
+
+
+def test_steps_towards_a_box_by_hand():
+    directions = np.array([0.0, 7.5, 7.6, -7.6, np.nan])
+    assert approach(directions).tolist() == [FORWARD, FORWARD, LEFT, RIGHT, LEFT]

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.visual_match import rooms
 from memenvs.visual_match.env import VisualMatch
-from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS
+from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS, VIEW
+from memenvs.visual_match.scripted_balls import approach, find_ball
 
 EMPTY, WALL, _, _, BLUE, YELLOW = SYMBOLS.tolist()
 FIXED = {"random_order": False}
@@ -154,3 +156,16 @@ def test_bad_settings():
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             TrialEnv(VisualMatch, **settings)
+
+
+def test_steps_towards_a_ball_by_hand():
+    for right, ahead, action in ((0, 3, FORWARD), (-1, 3, LEFT), (2, 3, RIGHT), (3, 1, FORWARD), (3, 0, RIGHT)):
+        kinds = np.full((1, VIEW, VIEW), rooms.EMPTY)
+        kinds[0, 3 + right, 6 - ahead] = rooms.BLUE
+        kinds[0, 3 + right, 5 - ahead] = rooms.RED
+        found = find_ball(kinds, np.array([1]))
+        assert [part.tolist() for part in found] == [[right], [ahead], [True]]
+        assert approach(*found).tolist() == [action]
+    nothing = np.full((1, VIEW, VIEW), rooms.EMPTY)
+    nothing[0, 0, 0] = rooms.GREEN
+    assert approach(*find_ball(nothing, np.array([1]))).tolist() == [LEFT]

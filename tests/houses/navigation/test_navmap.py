@@ -10,6 +10,7 @@ import scipy.sparse.csgraph
 
 from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder, grid_in_polygon, points_in_polygon
 from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.navigation.occupancy import label_islands
 
 #: Radius of the disc that must fit around the middle of a cell: 0.30 m less a quarter of a cell.
 REACH = 0.3 - 0.0125
@@ -175,3 +176,18 @@ def test_a_robot_off_the_map_stays():
     moved, collided = NavigationMap(make_house()).move(np.array([[0.1, 5.0]]), np.zeros(1), 0.25)
     assert moved.tolist() == [[0.1, 5.0]]
     assert collided.tolist() == [True]
+
+
+def test_islands_are_connected_parts_from_the_largest_on():
+    for seed in range(5):
+        free = np.random.default_rng(seed).random((30, 41)) < 0.55
+        islands, sizes = label_islands(free)
+        labels, count = scipy.ndimage.label(free)
+        assert len(sizes) == count
+        assert np.array_equal(islands < 0, ~free)
+        # The same partition: pairs of both labels are a bijection.
+        pairs = np.unique(np.stack([islands[free], labels[free]]), axis=1)
+        assert pairs.shape[1] == count
+        assert sizes.tolist() == [(islands == number).sum() for number in range(count)] == sorted(sizes, reverse=True)
+    islands, sizes = label_islands(np.zeros((3, 3), bool))
+    assert (islands == -1).all() and len(sizes) == 0

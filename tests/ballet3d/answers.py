@@ -1,7 +1,5 @@
 """The best answers to a query of Ballet3D alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

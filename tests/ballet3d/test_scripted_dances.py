@@ -1,7 +1,5 @@
 """Scripted answers of Ballet3D: read off the views; without views all are equally likely."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

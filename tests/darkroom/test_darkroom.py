@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete

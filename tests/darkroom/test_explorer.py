@@ -1,7 +1,5 @@
 """DarkroomExplorer and window rules of the Darkroom: scores with and without a gap, by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rays and depth of the camera, and labels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,7 +10,7 @@ from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_OF
 from memenvs.houses.classes import CLASSES
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.rendering.camera import Camera
-from memenvs.houses.rendering.renderer import Renderer, render_frame
+from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.rendering.scene import Scene
 from memenvs.random import draw_keys, fill_table_normals
 
@@ -97,14 +95,3 @@ def test_every_class_has_a_label():
     assert [NYU40.index(name) for name in ("wall", "bed", "sofa", "table", "bookshelf")] == [1, 4, 6, 7, 10]
     assert [NYU40.index(name) for name in ("refrigerator", "television", "bathtub", "other prop")] == [24, 25, 36, 40]
     assert LABELS[CLASSES.index("outside")] == 0
-
-
-def test_images_contain_the_labels_of_the_classes(scene):
-    renderer, poses = Renderer(frame_camera((48, 64)), 1), np.array([POSE])
-    classes, labels = np.zeros((1, 48, 64), np.uint8), np.zeros((1, 48, 64), np.uint8)
-    renderer.set_scene(0, scene)
-    renderer.render(poses, semantic=classes)
-    renderer.set_scene(0, scene.relabel(LABELS))
-    renderer.render(poses, semantic=labels)
-    assert len(np.unique(classes)) >= 4
-    assert (labels == LABELS[classes]).all()

@@ -1,7 +1,5 @@
 """The Fetch base: arcs, wheel noise and dead reckoning."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

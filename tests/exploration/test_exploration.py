@@ -1,7 +1,5 @@
 """Rewards and ends of Roaming and Coverage, by hand in toy rooms and as identities."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.exploration.carmine import sense_depth
 from memenvs.exploration.coverage import Coverage

@@ -1,7 +1,5 @@
 """Maps of Roaming, Coverage and Search: paths, entered cells, collisions, found classes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.core import TrialEnv, TrialVectorEnv

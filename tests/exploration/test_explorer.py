@@ -1,7 +1,5 @@
 """Explorers with their own maps: geometry of hand-made rooms, and cost of a wiped memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Path planning of the oracles."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -3,8 +3,6 @@
 The homes are calibrated so that it scores about the same here as in the paper's homes.
 """
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

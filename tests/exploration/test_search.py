@@ -1,7 +1,5 @@
 """Detection of classes in Search."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

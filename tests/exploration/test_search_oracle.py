@@ -1,7 +1,5 @@
 """Classes that count as present in Search; the oracle finds all of them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

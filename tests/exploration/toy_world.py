@@ -1,7 +1,5 @@
 """Homes of one room, for episodes that can be computed by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX

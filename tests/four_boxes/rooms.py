@@ -1,7 +1,5 @@
 """One environment for each goal of FourBoxes, and the returns of policies in them."""
 
-from __future__ import annotations
-
 from memenvs.core import TrialVectorEnv
 from memenvs.four_boxes.env import FourBoxes
 

@@ -1,7 +1,5 @@
 """Scores of the robot that remembers the rewarded box: with a gap, without, and in windows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

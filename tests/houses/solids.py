@@ -1,7 +1,5 @@
 """Independent geometry for tests: intersections of solids, extents, and where a disc fits."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import ndimage
 

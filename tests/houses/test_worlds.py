@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -9,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.data import PROCTHOR_FILE
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.splits import PROCEDURAL_SPLITS, split_file
@@ -119,25 +116,20 @@ def test_the_procedural_splits_are_disjoint():
 
 
 def test_a_world_of_files_needs_a_file_and_a_split_that_it_has(tmp_path, monkeypatch):
-    made, nowhere = write_houses(tmp_path, two_rooms()), tmp_path / "nowhere.jsonl"
     for folder, settings, error, message in (
         (None, {}, ValueError, r"needs houses=FILE .* or \$MEMENVS_DATA"),
         ("", {}, ValueError, r"needs houses=FILE .* or \$MEMENVS_DATA"),
         (str(tmp_path), {}, FileNotFoundError, "four_room"),
-        (None, {"houses": nowhere}, FileNotFoundError, r"nowhere\.jsonl"),
+        (None, {"houses": tmp_path / "nowhere.jsonl"}, FileNotFoundError, r"nowhere\.jsonl"),
         (None, {"split": "test"}, ValueError, "unknown split 'test'"),
-        (
-            None,
-            {"split": "validation", "houses": made},
-            ValueError,
-            r"'validation' of made\.jsonl is empty: it has 1",
-        ),
     ):
         monkeypatch.delenv("MEMENVS_DATA", raising=False)
         if folder is not None:
             monkeypatch.setenv("MEMENVS_DATA", folder)
         with pytest.raises(error, match=message):
             make_house_world("procthor", **settings)
+    with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
+        make_house_world("procthor", split="validation", houses=write_houses(tmp_path, two_rooms()))
 
 
 @needs_data

@@ -4,7 +4,6 @@ import os
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialVectorEnv
 from memenvs.objectnav import env as objectnav_env
 from memenvs.objectnav.env import ExtObjNav

@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
 from memenvs.houses.navigation.viewpoints import find_viewpoints

@@ -1,7 +1,5 @@
 """Objects of ExtObjNav that move to other receptacles between the episodes of a trial."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

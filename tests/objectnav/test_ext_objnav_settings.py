@@ -4,7 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
 from memenvs.objectnav.robot import LEFT
 from memenvs.objectnav.symbolic import encode_symbolic

@@ -1,7 +1,5 @@
 """Rules for ExtObjNav: they stop at the goal, remember it, and see observations alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Visual Match: by hand, against the package Minigrid, and without memory."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 

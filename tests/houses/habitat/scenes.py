@@ -1,7 +1,5 @@
 """Small scene datasets in the layout of HSSD and ReplicaCAD, made from homes of ours."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

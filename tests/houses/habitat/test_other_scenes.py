@@ -1,7 +1,5 @@
 """Scenes that memenvs has not written, with the recorded stand-in for habitat-sim."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct
@@ -14,7 +12,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.classes import CLASS_INDEX, CLASSES
 from memenvs.houses.habitat import description, navmesh, package, simulation, surfaces
 from memenvs.houses.habitat.dataset import Dataset

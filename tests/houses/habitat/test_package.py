@@ -4,8 +4,6 @@ The bars were set before: depth within 1 cm on 99 % of the pixels, ids equal off
 successes of the oracle. The stand-in must refuse what the package refuses.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import subprocess
@@ -16,7 +14,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.habitat.export import DATASET_FILE, export_habitat
 from memenvs.houses.habitat.package import INSTALL_HABITAT, import_habitat
 from memenvs.houses.house import BOX

@@ -1,7 +1,5 @@
 """World "habitat" with a recorded stand-in for the package."""
 
-from __future__ import annotations
-
 import math
 import os
 
@@ -9,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.habitat import export, simulation
 from memenvs.houses.habitat.dataset import find_dataset
 from memenvs.houses.habitat.views import SampledView

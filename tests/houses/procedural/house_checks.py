@@ -1,7 +1,5 @@
 """Checks that every procedural house must pass, by independent geometry."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.houses.house import House, points_in_polygon

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.cli import main
 from memenvs.data import UNKNOWN_ASSETS
 from memenvs.houses.procthor.asset_sizes import Asset, AssetFinder, AssetSizes, convert_databases, object_type

@@ -1,7 +1,5 @@
 """An independent, slow shader for tests: the colour of one pixel at a time, in float64."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The renderer against rays cast one by one, closed forms, and itself without culling."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

@@ -1,7 +1,5 @@
 """The width of the vectors of the renderer, and the same bits with each."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

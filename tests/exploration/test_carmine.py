@@ -50,12 +50,6 @@ def test_scan_is_a_row_below_level(scene):
         np.testing.assert_allclose(scan.depth[0], frame.depth[32], rtol=1e-3)
 
 
-def test_sizes_that_the_sensor_does_not_have():
-    for size in ((48, 48), (50, 64), (0, 0), (960, 1280), (-48, -64)):
-        with pytest.raises(ValueError, match=r"image_size must be \(480, 640\) divided by an integer.*got"):
-            frame_camera(size)
-
-
 def test_depth_is_known_up_to_five_metres_and_noisy():
     rng = np.random.default_rng(0)
     true = rng.uniform(0.3, 8.0, (40, 3072)).astype(np.float32)

@@ -19,6 +19,8 @@ from tests.exploration.toy_world import ToyHomes, ToyWorld
 from tests.objectnav.table_world import take_actions
 
 TASKS = (Roaming, Coverage, Search)
+#: Sizes of images that the sensor does not have.
+NO_SIZES = ((48, 48), (50, 64), (0, 0), (960, 1280), (-48, -64))
 
 
 def make_toy(task=Roaming, world=None, **kwargs) -> TrialEnv:
@@ -190,7 +192,7 @@ def test_bad_settings():
         ({"modalities": ["rgb"], "obs_mode": "scan"}, "unknown modality 'rgb' in obs_mode 'scan'"),
         ({"modalities": []}, "modalities must be None or some of"),
         ({"modalities": "rgb"}, r"must be a list of names, got 'rgb'; for this one alone: \[\"rgb\"\]"),
-        ({"image_size": (48, 48)}, "image_size must be"),
+        *(({"image_size": size}, r"image_size must be \(480, 640\) divided by an integer.*got") for size in NO_SIZES),
         ({"image_size": (24, 32), "obs_mode": "scan"}, "image_size must be None in obs_mode 'scan'"),
         ({"collision_known": True}, "collision_known must be False with pose_source 'truth'"),
         (reckoned, r"pose_source must be 'truth' .*, got 'dead_reckoning' with \('rgb',\)"),

@@ -8,8 +8,6 @@ from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.drive import FORWARD, ROBOT_RADIUS, collision_points
 from memenvs.exploration.roaming import Roaming
 from memenvs.exploration.search import Search
-from memenvs.exploration.viewer import render_view
-from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.viewer import GOAL_COLOUR
 from tests.exploration.toy_world import ToyWorld
 
@@ -74,21 +72,6 @@ def test_class_is_a_ring_until_it_is_found_and_then_a_disc():
         assert is_colour(pixel, GOAL_COLOUR)
     env.reset()
     assert env.render()[row, column].min() > 230
-
-
-def test_render_shows_the_view_of_the_robot():
-    """Three quarters of a square, with the field of view of the camera; grey above and below."""
-    env = TrialVectorEnv(Coverage, 2, world=ToyWorld(boxes=(SOFA,)), modalities=["pose"])
-    env.reset(seed=0, options=[{"start": (2.0, 2.0, 0.0)}, {"start": (7.0, 3.0, 3.5)}])
-    sim, camera = env.task._sim, Camera(height=288, width=384, hfov_deg=58.27)
-    images = np.zeros((2, 288, 384, 3), np.uint8)
-    sim.render(np.ones(2, bool), {"rgb": images}, camera=camera)
-    for i in range(2):
-        view = render_view(sim, i)
-        assert view.shape == (384, 384, 3)
-        assert (view[:48] == 250).all() and (view[-48:] == 250).all()
-        assert (np.abs(view[48:-48].astype(int) - images[i]).max(-1) < 30).mean() > 0.99
-    assert (images[0] != images[1]).any()
 
 
 def test_render_shows_the_path_of_this_episode_only(monkeypatch):

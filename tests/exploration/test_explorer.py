@@ -6,7 +6,7 @@ import pytest
 from memenvs.core import TrialVectorEnv
 from memenvs.exploration.carmine import CAMERA_AHEAD, frame_camera
 from memenvs.exploration.drive import TURN
-from memenvs.exploration.explorer import CoverageExplorer, Explorer, RoamingExplorer, SearchExplorer
+from memenvs.exploration.explorer import CoverageExplorer, RoamingExplorer, SearchExplorer
 from memenvs.exploration.own_map import (
     OwnMaps,
     action_to_goal,
@@ -18,8 +18,7 @@ from memenvs.exploration.own_map import (
 )
 from memenvs.exploration.present_rule import PresentRule
 from memenvs.exploration.window_rule import SixteenScans
-from memenvs.registry import environments
-from memenvs.rules import RuleError, make_rule
+from memenvs.rules import RuleError
 from tests.exploration.toy_world import ToyWorld
 from tests.rule_scores import actions_alone, actions_on_a_copy, play_each
 
@@ -171,13 +170,3 @@ def test_search_goes_to_what_it_has_seen() -> None:
     table = ("dining_table", (7.0, 2.0, 0.4), (0.5, 0.4, 0.4))
     env = make_env("search", 4, world=ToyWorld(boxes=(*BOXES, table)), max_episode_steps=120)
     assert (play_each(env, SearchExplorer(env.task), "ratio") == 1).all()
-
-
-@pytest.mark.parametrize("spec", [s for s in environments() if s.family == "exploration"], ids=lambda s: s.name)
-def test_rows_name_rules_of_their_kind(spec) -> None:  # type: ignore[no-untyped-def]
-    env = make_env(str(spec.task).split(":")[1].lower())
-    rules = {name: make_rule(path, env.task) for name, path in spec.policies.items()}
-    windows = {"memoryless": 1, "window4": 4, "window16": 16, "ideal": None}
-    assert {name: rule.window for name, rule in rules.items()} == windows
-    assert [rule.way for rule in rules.values()] == ["present", "window", "window", "ideal"]
-    assert isinstance(rules["ideal"], Explorer)

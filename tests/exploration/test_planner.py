@@ -165,10 +165,6 @@ def test_in_a_corridor_too_narrow_for_slips_any_free_step_is_taken():
     robot, goal = navmap.cells(np.array([[1.575, 0.275], [3.0, 0.275]])).tolist()
     goals[goal] = True
     costs = costs_to_go(task_home.costs, navmap.shape[1], goals, robot)
-    for heading in (0.0, math.pi, 1.5, -1.5):
-        pose = np.array([1.575, 0.275, heading])
-        for totals in (None, costs):
-            assert best_action(navmap, pose, totals) == reference_action(navmap, pose, totals), heading
     for heading, totals in ((0.0, None), (math.pi, None), (0.0, costs)):
         assert best_action(navmap, np.array([1.575, 0.275, heading]), totals) == FORWARD
 

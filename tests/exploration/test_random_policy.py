@@ -35,9 +35,7 @@ def play_random(task: str, homes: range, *names: str) -> dict[str, np.ndarray]:
     return {name: values.reshape(len(homes), EPISODES) for name, values in ends.items()}
 
 
-def check_bands(
-    ends: dict[str, np.ndarray], paper: dict[str, tuple[float, float]], standard_errors: float = 0.0
-) -> None:
+def check_bands(ends: dict, paper: dict, standard_errors: float = 0.0) -> None:
     """Compare means with the paper; a sample of homes may differ by standard errors more."""
     for name, (expected, margin) in paper.items():
         of_home = ends[name].mean(1)

@@ -15,7 +15,7 @@ from memenvs.testing import TaskUnderTest
 from memenvs.testing.declared import check_views
 from memenvs.testing.determinism import check_pickle
 from memenvs.two_rooms.env import TwoRooms
-from tests.four_boxes.rooms import CEILINGS, FORWARD, STAY, one_for_each_goal
+from tests.four_boxes.test_four_boxes import CEILINGS, FORWARD, STAY, one_for_each_goal
 
 
 def reference_room(goal: int):

@@ -9,7 +9,7 @@ import pytest
 
 from memenvs.data import PROCTHOR_FILE
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.splits import PROCEDURAL_SPLITS, split_file
+from memenvs.houses.splits import PROCEDURAL_SPLITS
 from memenvs.houses.worlds import make_house_world
 from tests.houses.procthor.made_houses import two_rooms, write_houses
 
@@ -98,12 +98,6 @@ def test_sizes_that_no_robot_has():
     ):
         with pytest.raises(ValueError, match=message):
             make_house_world("procedural", **robot)
-
-
-def test_parts_of_a_file():
-    """The first three quarters, rounded up, are for training."""
-    parts = {count: [list(split_file(split, count)) for split in ("train", "validation", "all")] for count in (1, 5)}
-    assert parts == {1: [[0], [], [0]], 5: [[0, 1, 2, 3], [4], [0, 1, 2, 3, 4]]}
 
 
 def test_the_procedural_splits_are_disjoint():

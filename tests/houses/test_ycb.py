@@ -33,8 +33,6 @@ def test_sizes_are_those_of_the_data_sheet():
 
 
 def test_turned_object():
-    shapes = object_shapes(3, (1.0, 2.0, 0.0), 0.3)
-    assert np.allclose(shapes.yaw, 0.3)
     banana, turned = object_shapes(8, (0, 0, 0)), object_shapes(8, (0, 0, 0), np.pi / 2)
     assert np.allclose(turned.centre[:, 1], banana.centre[:, 0], atol=1e-6)
     assert np.allclose(turned.centre[:, 0], -banana.centre[:, 1], atol=1e-6)

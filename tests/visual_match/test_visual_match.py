@@ -1,7 +1,7 @@
 """Visual Match: by hand, against the package Minigrid, and without memory."""
 
-import importlib.util
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -35,9 +35,7 @@ def test_the_room_and_the_field_by_hand():
     assert (info["place"], info["phase_id"], reward, terminated) == (1, 1, 0.0, False)
     column, row, heading = env.task._field_pose[0].tolist()
     np.testing.assert_allclose(info["pose"], [9 + column, 29 - row, [0, 1.5, 1, 0.5][heading] * np.pi], rtol=1e-6)
-    assert {tuple(cell) for cell in observation["image"].reshape(-1, 3).tolist()} <= set(
-        map(tuple, [EMPTY, WALL, YELLOW])
-    )
+    assert {*map(tuple, observation["image"].reshape(-1, 3).tolist())} <= {*map(tuple, (EMPTY, WALL, YELLOW))}
 
 
 def test_phases_places_and_rewards_by_hand():
@@ -61,14 +59,8 @@ def test_phases_places_and_rewards_by_hand():
         assert observation["image"][3, 6].tolist() == EMPTY
 
 
-@pytest.fixture
-def minigrid() -> None:
-    if importlib.util.find_spec("minigrid") is None:
-        pytest.skip("needs minigrid: pip install 'memenvs[minigrid]'")
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("minigrid")
+@pytest.mark.skipif(find_spec("minigrid") is None, reason="needs minigrid: pip install 'memenvs[minigrid]'")
 def test_same_bits_as_in_minigrid():
     """Observations are also compared with what Minigrid's own environments return."""
     settings = {"trial_episodes": 1, "autoreset_mode": "SameStep", "phases": (6, 30, 14), "wrong_reward": 0.1}

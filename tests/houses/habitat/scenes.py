@@ -96,15 +96,9 @@ def write_scene(house: House, folder: Path) -> Path:
             folder / "objects" / f"{template}.object_config.json",
             {"render_asset": f"{template}.glb", "semantic_id": FIRST_CLASS + semantic, "user_defined": receptacles},
         )
-        objects.append(
-            {
-                "template_name": template,
-                "motion_type": "STATIC",
-                "translation_origin": "asset_local",
-                "translation": [float(x), 0.0, -float(y)],
-                "rotation": [math.cos(yaw / 2), 0.0, math.sin(yaw / 2), 0.0],
-            }
-        )
+        kind = {"template_name": template, "motion_type": "STATIC", "translation_origin": "asset_local"}
+        turned = [math.cos(yaw / 2), 0.0, math.sin(yaw / 2), 0.0]
+        objects.append({**kind, "translation": [float(x), 0.0, -float(y)], "rotation": turned})
     regions = [
         {
             "name": f"{room.type}_{number}",

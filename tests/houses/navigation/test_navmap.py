@@ -158,11 +158,13 @@ def test_what_has_no_map_is_refused_by_name():
         NavigationMap(make_house()).distance_field(np.array([0]))
 
 
-def test_snap_keeps_navigable_points_and_moves_others_to_the_nearest_cell():
+def test_snap_moves_points_off_the_map_to_the_nearest_cell_and_robots_there_stay():
     navmap = NavigationMap(make_house((BOX, (6, 5, 0.5), (1, 1, 0.5))))
     snapped = navmap.snap(np.array([[2.0, 2.0], [6.9, 5.025]]))
     assert snapped[0].tolist() == [2.0, 2.0]
     assert snapped[1] == pytest.approx([7.325, 5.025])
+    moved, collided = navmap.move(np.array([[0.1, 5.0]]), np.zeros(1), 0.25)
+    assert (moved.tolist(), collided.tolist()) == ([[0.1, 5.0]], [True])
 
 
 def test_random_points_cover_the_largest_island_uniformly():
@@ -170,12 +172,6 @@ def test_random_points_cover_the_largest_island_uniformly():
     points = navmap.random_points(np.random.default_rng(0), 4000)
     assert (navmap.islands(points) == 0).all()
     assert points.mean(0) == pytest.approx([(6.4 + 11.7) / 2, 5.0], abs=0.15)
-
-
-def test_a_robot_off_the_map_stays():
-    moved, collided = NavigationMap(make_house()).move(np.array([[0.1, 5.0]]), np.zeros(1), 0.25)
-    assert moved.tolist() == [[0.1, 5.0]]
-    assert collided.tolist() == [True]
 
 
 def test_islands_are_connected_parts_from_the_largest_on():

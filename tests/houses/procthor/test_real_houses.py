@@ -19,8 +19,7 @@ from memenvs.houses.procthor.asset_sizes import AssetSizes
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.json_records import each_record
-from tests.houses.procedural.house_checks import check_connected
-from tests.houses.solids import solid_at, span
+from tests.houses.solids import check_connected, solid_at, span
 
 
 @pytest.fixture(scope="module")

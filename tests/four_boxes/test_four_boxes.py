@@ -128,6 +128,11 @@ def test_episode_by_hand():
     np.testing.assert_allclose(
         observation["heading"], [math.cos(5 * math.pi / 12), math.sin(5 * math.pi / 12)], atol=1e-6
     )
+    for distance, off, expected in ((2.01, 0, 1), (2.02, 0, 0), (1.5, 29.9, 1), (1.5, 30.1, 0), (1.5, -30.1, 0)):
+        place = BOX_POSITIONS[1] - distance * math.sqrt(0.5)
+        heading = math.pi / 4 + math.radians(off)
+        env.reset(options={"goal": "red", "start": (*place, heading)})
+        assert env.step(STAY)[1] == expected, (distance, off)
 
 
 def test_only_the_goal_box_and_the_walls_are_solid():

@@ -119,11 +119,6 @@ def test_turned_board_and_its_colour(scene):
     assert board.metadata["material"] == "wood"
 
 
-def test_home_without_shapes(house):
-    bare = House("bare", house.shapes.take(np.zeros(len(house.shapes), bool)), house.rooms, (), (), ("building",))
-    assert len(read_back(bare).geometry) == 2
-
-
 def test_without_trimesh(house, monkeypatch):
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(ImportError, match=r'pip install "memenvs\[export\]"'):

@@ -64,7 +64,7 @@ def test_success_needs_distance_and_pixels_of_the_same_object():
     assert env.step(STOP)[4]["success"]
 
 
-def test_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
+def test_start_on_a_viewpoint_has_no_spl_but_a_fixed_one_and_detours_lower_both():
     env = make_table_env()
     _, info = env.reset(seed=0, options={"start": (5.075, 2.075, 0.0), "goal": APPLE})
     assert info["geodesic"] == pytest.approx(0.0, abs=1e-6)
@@ -72,6 +72,10 @@ def test_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
     assert info["success"]
     assert info["spl"] == pytest.approx(0.0, abs=1e-3)
     assert info["spl_fixed"] == 1.0
+    _, info = env.reset(options={"start": (4.0, 2.0, math.pi), "goal": APPLE})
+    shortest = info["geodesic"]  # the path leads 0.25 m away from the apple and 1 m towards it
+    info = take_actions(env, FORWARD, *[LEFT] * 6, *[FORWARD] * 4, STOP)[4]
+    assert info["success"] and info["spl"] == info["spl_fixed"] == pytest.approx(shortest / 1.25, abs=1e-6)
 
 
 def test_turns_and_tilts_by_hand():

@@ -140,7 +140,6 @@ def test_planes_are_the_symbols():
 
 def test_bad_settings():
     for settings, message in (
-        ({"phases": 100}, "phases must be three numbers of steps, got 100"),
         ({"phases": (4, 80.5, 16)}, r"phases\[1\] must be an integer of at least 1 .*, got 80.5"),
         ({"wrong_reward": float("nan")}, "wrong_reward must be finite, got nan"),
     ):

@@ -24,7 +24,7 @@ def world():
 
 
 def mean_answers(world: DanceWorld, episodes: DanceEpisodes) -> np.ndarray:
-    """The best answers to a query alone: average the true ones over all dances, float64, (B, 84, 84, 18), 0 to 255."""
+    """Answers averaged over all dances, the best without memory: (B, 84, 84, 18), 0 to 255."""
     dances = (replace(episodes, dance=np.full_like(episodes.dance, k)) for k in range(len(DANCES)))
     return np.mean([world.answers(world.with_query(danced, episodes.query_dancer)) for danced in dances], 0)
 

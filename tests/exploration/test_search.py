@@ -1,4 +1,4 @@
-"""Detection of classes in Search, those that count as present, and the oracle, which finds all of them."""
+"""Detection of classes in Search, which count as present, and the oracle that finds them."""
 
 import math
 import os

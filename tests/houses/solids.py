@@ -1,4 +1,4 @@
-"""Independent geometry for tests: intersections of solids, extents, where a disc fits, and checks of all houses."""
+"""Independent geometry for tests: intersections, extents, where a disc fits, sound houses."""
 
 import numpy as np
 from scipy import ndimage
@@ -120,7 +120,7 @@ def class_of(house: House, row: int) -> str:
 
 
 def check_connected(house: House) -> None:
-    """All inner doors and all rooms belong to one part of the floor that a disc of 0.30 m can reach.
+    """All inner doors and rooms belong to one part of the floor that a disc of 0.30 m reaches.
 
     Of every room at least 0.3 square metres must belong to it.
     """

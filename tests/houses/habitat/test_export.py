@@ -20,7 +20,7 @@ trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
 
 @pytest.fixture
 def house() -> House:
-    """The rooms x 0 to 4 and 4 to 8, y 0 to 4, and the table, with a wall between and a two-class shelf."""
+    """Rooms x 0 to 4 and 4 to 8, y 0 to 4, a wall between, the table and a two-class shelf."""
     made, builder = make_house("home-1"), ShapeBuilder()
     builder.add(BOX, (4, 0.4, 1.25), (0.05, 0.4, 1.25), semantic=CLASS_INDEX["wall"])
     builder.add(BOX, (7.5, 1.5, 0.6), (0.3, 0.2, 0.6), semantic=CLASS_INDEX["bookshelf"], instance=2)

@@ -105,7 +105,7 @@ def test_viewpoints_are_those_of_exact_rays(folder):
 
 
 def finder_of(*islands: tuple[float, float, float, float]) -> SimpleNamespace:
-    """Navigation mesh of a triangle for each island: x and z of its corner, length of its short sides, and area."""
+    """Mesh of a triangle for each island: x and z of its corner, its short sides, its area."""
 
     def vertices(k: int) -> list[np.ndarray]:
         x, z, side, _ = islands[k]

@@ -38,7 +38,7 @@ def assets(folder) -> dict[str, dict]:
 
 @pytest.fixture(scope="module", params=[pytest.param(1, marks=pytest.mark.nightly), 5])
 def real(request, folder) -> list[tuple[dict, House]]:
-    """Houses of all files, raw and loaded: those of four rooms and every fifth of one room, or all.
+    """Houses, raw and loaded: those of four rooms and every fifth of one room, or all.
 
     Each file is read once; `load_procthor` alone would go through it again for every house.
     """
@@ -77,7 +77,7 @@ def test_numbers_of_rooms_doors_windows_and_objects(real):
 
 
 def assert_fills(low: np.ndarray, high: np.ndarray, size: np.ndarray, asset_id: str) -> None:
-    """Compare extents with a box of a size around the origin: inside, and up to most of its sides."""
+    """Assert that extents are within a box around the origin and reach most of its sides."""
     assert (low >= -size / 2 - 1e-4).all(), asset_id
     assert (high <= size / 2 + 1e-4).all(), asset_id
     assert (high - low >= 0.85 * size - 1e-4).all(), asset_id

@@ -1,7 +1,5 @@
 """Scripted answers of Ballet3D: read off the views; without views all are equally likely."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from memenvs.ballet3d.scripted_dances import DanceObserver, MeanDance
 from memenvs.core import TrialVectorEnv
 from memenvs.rules import Rule, Window
 from memenvs.task import Observation
-from tests.ballet3d.answers import mean_answers
+from tests.ballet3d.test_ballet3d import mean_answers
 from tests.rule_scores import play_episode
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
@@ -55,9 +53,9 @@ def test_blind_sweep():
 
 def test_random_policy():
     rng = np.random.default_rng(0)
-    scores = [returns("all", lambda t, env: rng.integers(5, size=100)).mean() for _ in range(20)]
+    scores = [returns("all", lambda t, env: rng.integers(5, size=100)).mean() for _ in range(10)]
     standard_error = np.std(scores) / np.sqrt(len(scores))
-    assert abs(np.mean(scores) - 1.04) < 3 * standard_error < 0.25
+    assert abs(np.mean(scores) - 1.04) < 3 * standard_error < 0.3
 
 
 def test_board_by_hand():

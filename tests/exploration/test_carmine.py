@@ -1,7 +1,5 @@
 """Rays and depth of the camera, and labels."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,7 +10,7 @@ from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_OF
 from memenvs.houses.classes import CLASSES
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.rendering.camera import Camera
-from memenvs.houses.rendering.renderer import Renderer, render_frame
+from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.rendering.scene import Scene
 from memenvs.random import draw_keys, fill_table_normals
 
@@ -43,10 +41,8 @@ def test_images_are_every_tenth_pixel_of_the_sensor(scene):
 
 def test_scan_is_a_row_below_level(scene):
     across, down = scan_camera().centre
-    assert (across, math.degrees(math.atan(-down * 10 / 574.05))) == (
-        frame_camera((48, 64)).centre[0],
-        pytest.approx(8.0, abs=0.1),
-    )
+    assert across == frame_camera((48, 64)).centre[0]
+    assert math.degrees(math.atan(-down * 10 / 574.05)) == pytest.approx(8.0, abs=0.1)
     for heading in np.linspace(0, 6, 13):
         pose = (*POSE[:3], heading, 0.0)
         frame, scan = render_frame(scene, frame_camera((48, 64)), pose), render_frame(scene, scan_camera(), pose)
@@ -54,25 +50,12 @@ def test_scan_is_a_row_below_level(scene):
         np.testing.assert_allclose(scan.depth[0], frame.depth[32], rtol=1e-3)
 
 
-def test_sizes_that_the_sensor_does_not_have():
-    for size in ((48, 48), (50, 64), (0, 0), (960, 1280), (-48, -64)):
-        with pytest.raises(ValueError, match=r"image_size must be \(480, 640\) divided by an integer.*got"):
-            frame_camera(size)
-
-
-def test_principal_point_shifts_the_image(scene):
-    whole = Camera(height=48, width=64, hfov_deg=HFOV_DEG)
-    column, row = whole.centre
-    moved = Camera(height=48, width=64, hfov_deg=HFOV_DEG, principal_point=(column - 5, row - 3))
-    left, right = render_frame(scene, whole, POSE), render_frame(scene, moved, POSE)
-    assert (left.semantic[3:, 5:] == right.semantic[:-3, :-5]).mean() > 0.999
-
-
 def test_depth_is_known_up_to_five_metres_and_noisy():
     rng = np.random.default_rng(0)
     true = rng.uniform(0.3, 8.0, (40, 3072)).astype(np.float32)
     true[:, :100], true[:, 100] = 0.0, 5.0
     true[:, 101] = np.nextafter(np.float32(5.0), np.float32(6.0))
+    true[:, 102:302] = 0.01  # where the noise is larger than the depth, which stays above 0
     measured = np.full_like(true, -1.0)
     rows, keys = np.arange(0, 40, 2), draw_keys(rng, 40)
     sense_depth(true, rows, keys, np.arange(40), measured)
@@ -81,28 +64,9 @@ def test_depth_is_known_up_to_five_metres_and_noisy():
     is_known = (true > 0) & (true <= 5)
     assert ((measured > 0) == is_known).all()
     assert (measured[~is_known] == 0).all()
-    noise = (measured - true)[is_known]
+    noise = (measured - true)[is_known & (true >= 0.3)]
     assert noise.std() == pytest.approx(0.05, abs=0.001)
     assert abs(noise.mean()) < 0.001
-
-
-def test_near_objects_keep_a_depth():
-    measured = np.zeros((1, 4000), np.float32)
-    sense_depth(
-        np.full((1, 4000), 0.01, np.float32), np.zeros(1, int), np.ones(1, np.uint64), np.ones(1, int), measured
-    )
-    assert measured.min() > 0
-
-
-def test_noise_of_a_step_depends_on_key_and_step_alone():
-    true = np.full((3, 64), 2.0, np.float32)
-    keys = np.array([5, 5, 6], np.uint64)
-    out = np.zeros_like(true)
-    sense_depth(true, np.arange(3), keys, np.array([7, 7, 7]), out)
-    assert (out[0] == out[1]).all() and (out[0] != out[2]).mean() > 0.9
-    again = np.zeros_like(true)
-    sense_depth(true, np.arange(3), keys, np.array([7, 8, 7]), again)
-    assert (again[0] == out[0]).all() and (again[1] != out[1]).mean() > 0.9
 
 
 def test_no_two_pixels_or_steps_share_noise():
@@ -125,14 +89,3 @@ def test_every_class_has_a_label():
     assert [NYU40.index(name) for name in ("wall", "bed", "sofa", "table", "bookshelf")] == [1, 4, 6, 7, 10]
     assert [NYU40.index(name) for name in ("refrigerator", "television", "bathtub", "other prop")] == [24, 25, 36, 40]
     assert LABELS[CLASSES.index("outside")] == 0
-
-
-def test_images_contain_the_labels_of_the_classes(scene):
-    renderer, poses = Renderer(frame_camera((48, 64)), 1), np.array([POSE])
-    classes, labels = np.zeros((1, 48, 64), np.uint8), np.zeros((1, 48, 64), np.uint8)
-    renderer.set_scene(0, scene)
-    renderer.render(poses, semantic=classes)
-    renderer.set_scene(0, scene.relabel(LABELS))
-    renderer.render(poses, semantic=labels)
-    assert len(np.unique(classes)) >= 4
-    assert (labels == LABELS[classes]).all()

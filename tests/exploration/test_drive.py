@@ -1,7 +1,5 @@
 """The Fetch base: arcs, wheel noise and dead reckoning."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -69,12 +67,8 @@ def test_noise_has_the_size_of_the_specification():
         assert motions.std(0) == pytest.approx([distance_std, turn_std], rel=0.01)  # 4 standard errors
         assert motions.mean(0) == pytest.approx(COMMANDS[action], abs=5 * turn_std / math.sqrt(count))
         assert abs(np.corrcoef(motions.T)[0, 1]) < 0.015
-
-
-def test_without_noise_motions_are_as_commanded():
-    motions = np.ones((3, 2))
-    noisy_motions(COMMANDS, 0.0, draw_keys(np.random.default_rng(0), 3), np.zeros(3, np.int64), motions)
-    assert (motions == COMMANDS).all()
+    noisy_motions(np.tile(COMMANDS[RIGHT], (count, 1)), 0.0, keys, steps, motions)
+    assert (motions == COMMANDS[RIGHT]).all()
 
 
 def test_arcs_do_not_jump_over_thin_obstacles():

@@ -1,7 +1,5 @@
 """Path planning of the oracles."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -10,14 +8,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
-from memenvs.exploration.planner import (
-    DIAGONAL_COST,
-    STRAIGHT_COST,
-    UNREACHABLE,
-    best_action,
-    cell_costs,
-    costs_to_go,
-)
+from memenvs.exploration.planner import DIAGONAL_COST, STRAIGHT_COST, UNREACHABLE, best_action, cell_costs, costs_to_go
 from memenvs.exploration.task_home import TaskHome, enter_cells
 from memenvs.houses.navigation.arcs import is_arc_free
 from memenvs.houses.worlds import make_house_world
@@ -74,17 +65,6 @@ def test_no_path_leads_to_another_island():
         robot = int(navmap.cells(np.array([[x, 2.0]]))[0])
         costs = costs_to_go(cell_costs(navmap), navmap.shape[1], goals, robot)
         assert bool(costs[robot] < UNREACHABLE) is expected
-
-
-def test_cells_of_the_map_that_remain_to_cover():
-    task_home = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
-    visited = np.zeros((64, 64), bool)
-    before = task_home.unvisited(visited)
-    visited[4, 6] = True  # 3.0 ... 3.5 by 2.0 ... 2.5
-    removed = before & ~task_home.unvisited(visited)
-    points = task_home.navmap.points(np.flatnonzero(removed))
-    assert points.min(0).tolist() >= [3.05, 2.05] and points.max(0).tolist() <= [3.45, 2.45]
-    assert len(points) == 64
 
 
 def reference_action(navmap, pose, costs) -> int:
@@ -148,10 +128,8 @@ def test_coverage_cells_that_count_by_hand():
     expected[:7, :15] = True
     np.testing.assert_array_equal(task_home.counted_cells, expected)
     assert (task_home.number, task_home.corner.tolist()) == (3, [0.0, 0.0])
-    assert [len(TaskHome.of(0, ToyWorld(size).home(0)).counted_cells) for size in ((32.0, 3.0), (3.0, 32.1))] == [
-        64,
-        65,
-    ]
+    sizes = {(32.0, 3.0): 64, (3.0, 32.1): 65}
+    assert {size: len(TaskHome.of(0, ToyWorld(size).home(0)).counted_cells) for size in sizes} == sizes
     # Cells of the map of 5 cm: the middle 0.4 m of each coverage cell.
     cell_of = task_home.coverage_cell.reshape(task_home.navmap.shape)
     points = task_home.navmap.points(np.arange(cell_of.size)).reshape(*cell_of.shape, 2)
@@ -161,6 +139,10 @@ def test_coverage_cells_that_count_by_hand():
         is_inside = 0.05 < x % 0.5 < 0.45 and 0.05 < y % 0.5 < 0.45
         counts = 0 <= row < 64 and 0 <= column < 64 and expected[row, column]
         assert counted_cell == (row * 64 + column if is_inside and counts and reached else -1), (x, y)
+    visited = np.zeros((64, 64), bool)
+    visited[4, 6] = True
+    remaining = (cell_of >= 0) & (cell_of != 4 * 64 + 6)
+    np.testing.assert_array_equal(task_home.unvisited(visited), remaining.ravel())
 
 
 def test_cells_are_entered_by_the_robots_of_the_mask():
@@ -183,10 +165,6 @@ def test_in_a_corridor_too_narrow_for_slips_any_free_step_is_taken():
     robot, goal = navmap.cells(np.array([[1.575, 0.275], [3.0, 0.275]])).tolist()
     goals[goal] = True
     costs = costs_to_go(task_home.costs, navmap.shape[1], goals, robot)
-    for heading in (0.0, math.pi, 1.5, -1.5):
-        pose = np.array([1.575, 0.275, heading])
-        for totals in (None, costs):
-            assert best_action(navmap, pose, totals) == reference_action(navmap, pose, totals), heading
     for heading, totals in ((0.0, None), (math.pi, None), (0.0, costs)):
         assert best_action(navmap, np.array([1.575, 0.275, heading]), totals) == FORWARD
 

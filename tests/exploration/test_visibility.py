@@ -1,7 +1,5 @@
 """Poses from which classes are detected, against slow references."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Homes of one room, for episodes that can be computed by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX
@@ -40,3 +38,17 @@ class ToyWorld(HouseWorld):
         room = Room("other", np.array([[0, 0], [x, 0], [x, y], [0, y]], float), 0, (90, 90, 90))
         names = ("building", *(f"{name}|{k}" for k, (name, _, _) in enumerate(self._boxes, start=1)))
         return House("toy", builder.build(), (room,), (), (), names)
+
+
+class ToyHomes(ToyWorld):
+    """The homes of several such worlds."""
+
+    def __init__(self, *worlds: ToyWorld) -> None:
+        super().__init__()
+        self._worlds = worlds
+
+    def __len__(self) -> int:
+        return len(self._worlds)
+
+    def make_house(self, index: int) -> House:
+        return self._worlds[index].make_house(0)

@@ -1,7 +1,5 @@
 """Scores of the robot that remembers the rewarded box: with a gap, without, and in windows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from memenvs.core import TrialVectorEnv
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.explorer import BoxExplorer
 from memenvs.rules import Window
-from tests.four_boxes.rooms import CEILINGS
+from tests.four_boxes.test_four_boxes import CEILINGS
 from tests.rule_scores import returns_by_goal
 
 #: Returns of the tour by the corner of the rewarded box.

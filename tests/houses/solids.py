@@ -1,6 +1,4 @@
-"""Independent geometry for tests: intersections of solids, extents, and where a disc fits."""
-
-from __future__ import annotations
+"""Independent geometry for tests: intersections, extents, where a disc fits, sound houses."""
 
 import numpy as np
 from scipy import ndimage
@@ -73,28 +71,6 @@ def intersections(shapes: Shapes, rows: np.ndarray | None = None) -> list[tuple[
     return pairs
 
 
-def reachable_parts(house: House, radius: float, cell: float = 0.04) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cells in which the middle of a disc fits.
-
-    Returns:
-        labels: int, (X, Y); 0 where it does not fit, else the number of the connected part.
-        x: float64, (X,); coordinates of the cells, m.
-        y: float64, (Y,); coordinates of the cells, m.
-    """
-    low, high = house.bounds
-    x = np.arange(low[0] - 0.2, high[0] + 0.2, cell)
-    y = np.arange(low[1] - 0.2, high[1] + 0.2, cell)
-    points = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
-    is_free = np.zeros(len(points), bool)
-    for room in house.rooms:
-        is_free |= points_in_polygon(points, room.polygon + 1e-7)
-        is_free |= points_in_polygon(points, room.polygon - 1e-7)
-    is_free = is_free.reshape(len(x), len(y)) & ~solid_at(house, x, y, above=0.03).T
-    distance = ndimage.distance_transform_edt(np.pad(is_free, 1))[1:-1, 1:-1] * cell
-    labels, _ = ndimage.label(distance > radius)
-    return labels, x, y
-
-
 def span(house: House, instance: int) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest (x, y, z) of an instance."""
     shapes = house.shapes.take(house.shapes.instance == instance)
@@ -138,8 +114,36 @@ def is_blocked(house: House, point: tuple[float, float], radius: float) -> bool:
     return bool((solid_at(house, step + point[0], step + point[1]) & disc).any())
 
 
-def occupancy_grid(house: House, cell: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Origin, bool (H, W) and points (H * W, 2) of a grid 0.3 m larger than a house."""
-    low, high = house.bounds
-    x, y = (np.arange(low[k] - 0.3, high[k] + 0.3, cell) + cell / 2 for k in range(2))
-    return low - 0.3, solid_at(house, x, y), np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)
+def class_of(house: House, row: int) -> str:
+    """Name of the class of the instance that a shape belongs to."""
+    return house.instances[house.shapes.instance[row]].partition("|")[0]
+
+
+def check_connected(house: House) -> None:
+    """All inner doors and rooms belong to one part of the floor that a disc of 0.30 m reaches.
+
+    Of every room at least 0.3 square metres must belong to it.
+    """
+    cell, (low, high) = 0.05, house.bounds
+    x, y = (np.arange(low[k] - 0.2, high[k] + 0.2, cell) for k in range(2))
+    points = np.stack(np.meshgrid(x, y), -1).reshape(-1, 2)
+    inside = [
+        points_in_polygon(points, room.polygon + 1e-7) | points_in_polygon(points, room.polygon - 1e-7)
+        for room in house.rooms
+    ]
+    is_free = np.any(inside, axis=0).reshape(len(y), len(x)) & ~solid_at(house, x, y, above=0.03)
+    distance = ndimage.distance_transform_edt(np.pad(is_free, 1))[1:-1, 1:-1] * cell
+    labels, _ = ndimage.label(distance > 0.30)
+    part = int(np.bincount(labels[labels > 0]).argmax())
+    for door in house.doors:
+        column, row = np.searchsorted(x, door.centre[0]), np.searchsorted(y, door.centre[1])
+        assert labels[row, column] == part or -1 in door.rooms, (house.name, door)
+    for room, own in zip(house.rooms, inside, strict=True):
+        assert (labels.ravel()[own] == part).sum() * cell**2 > 0.3, (house.name, room.type)
+
+
+def check_disjoint(house: House) -> None:
+    """No two objects overlap; rugs lie below furniture."""
+    for i, j in intersections(house.shapes):
+        names = {class_of(house, i), class_of(house, j)}
+        assert "rug" in names, (house.name, names, house.shapes.centre[i], house.shapes.centre[j])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -9,13 +7,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.data import PROCTHOR_FILE
-from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.procedural.generator import HouseConfig, procedural_house
-from memenvs.houses.splits import PROCEDURAL_SPLITS, split_file
-from memenvs.houses.worlds import Home, HouseWorld, make_house_world
+from memenvs.houses.splits import PROCEDURAL_SPLITS
+from memenvs.houses.worlds import make_house_world
 from tests.houses.procthor.made_houses import two_rooms, write_houses
 
 DATA = os.environ.get("MEMENVS_DATA")
@@ -29,19 +24,19 @@ def test_worlds_share_the_houses_that_were_generated_recently():
     assert one.make_house(0) is other.make_house(0) and one.home(0) is other.home(0)
     assert make_house_world("procedural", rooms=(4, 5), robot_radius=0.2).home(0).navmap.area > one.home(0).navmap.area
     assert one.make_house(0) is not make_house_world("procedural", rooms=(4, 6)).make_house(0)
+    with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 36, got 37"):
+        one.home(37)
 
 
 def test_wrong_house_files_are_named_by_the_environment(tmp_path):
-    cases = (
+    write_houses(tmp_path, two_rooms())  # for its sizes of assets
+    for name, content, message in (
         ("empty.jsonl", b"", r"empty\.jsonl: holds no house"),
         ("empty.json", b"[]", r"empty\.json: holds no house"),
         ("cut.jsonl.gz", gzip.compress(WHOLE)[:300], r"cut\.jsonl\.gz: not a whole gzip file"),
-        ("prose.json", b"Once upon a time", r"prose\.json: not JSON"),
         ("house.txt", WHOLE, r"house\.txt: a file of records must end in \.jsonl"),
         ("list.jsonl", b"[]", r"list\.jsonl, line 1: the record must be a JSON object"),
-    )
-    write_houses(tmp_path, two_rooms())  # for its sizes of assets
-    for name, content, message in cases:
+    ):
         file = tmp_path / name
         file.write_bytes(content)
         before = sorted(tmp_path.iterdir())
@@ -51,30 +46,23 @@ def test_wrong_house_files_are_named_by_the_environment(tmp_path):
 
 
 def test_wrong_settings_are_named_by_the_environment():
-    suncg_style = {"world": "suncg_style"}
-    procthor = {"world": "procthor"}
-    cases = (
-        (
-            {"world": "mars"},
-            r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor', 'habitat'\]",
-        ),
-        (
-            {"split": "val"},
-            r"unknown split 'val'; did you mean 'validation'\? Choose from \['train', 'validation', 'test', 'all'\]",
-        ),
-        ({**suncg_style, "houses": "x.jsonl"}, "houses must be None in world 'suncg_style', got"),
-        ({**suncg_style, "rooms": (3, 5)}, r"rooms must be None in world 'suncg_style', .*, got \(3, 5\)"),
-        ({"houses": "x.jsonl"}, "houses must be None in world 'procedural', got 'x.jsonl'"),
-        ({**procthor, "houses": 3}, "houses must be the path of a file or None, got 3"),
-    )
-    for settings, message in cases:
+    worlds, splits = r"\['procedural', 'suncg_style', 'procthor', 'habitat'\]", r"\['train', .*, 'all'\]"
+    for settings, message in (
+        ({"world": "mars"}, f"unknown world 'mars'; choose from {worlds}"),
+        ({"split": "val"}, rf"unknown split 'val'; did you mean 'validation'\? Choose from {splits}"),
+        ({"world": "suncg_style", "rooms": (3, 5)}, r"rooms must be None in world 'suncg_style', .*, got \(3, 5\)"),
+        ({"world": "procthor", "houses": 3}, "houses must be the path of a file or None, got 3"),
+    ):
         with pytest.raises(ValueError, match=message):
             gym.make("memenvs/ExtObjNav-v0", **settings)
-
-
-def test_a_file_without_homes_for_the_split(tmp_path):
-    with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
-        make_house_world("procthor", split="validation", houses=write_houses(tmp_path, two_rooms()))
+    for world, names in (
+        ("procedural", ("houses", "asset_sizes", "unknown_assets", "habitat_dataset", "habitat_objects")),
+        ("procthor", ("habitat_dataset",)),
+        ("habitat", ("houses",)),
+    ):
+        for name in names:
+            with pytest.raises(ValueError, match=f"{name} must be None in world '{world}', got 'x'"):
+                make_house_world(world, **{name: "x"})
 
 
 def test_most_rooms(tmp_path):
@@ -112,64 +100,30 @@ def test_sizes_that_no_robot_has():
             make_house_world("procedural", **robot)
 
 
-def test_parts_of_a_file():
-    """The first three quarters, rounded up, are for training."""
-    parts = {count: [list(split_file(split, count)) for split in ("train", "validation", "all")] for count in (1, 5)}
-    assert parts == {1: [[0], [], [0]], 5: [[0, 1, 2, 3], [4], [0, 1, 2, 3, 4]]}
-
-
-class CountingWorld(HouseWorld):
-    made = 0
-
-    def __len__(self) -> int:
-        return 3
-
-    def make_house(self, index: int) -> House:
-        self.made += 1
-        return procedural_house(index, HouseConfig(rooms=(2, 3), area=(24.0, 60.0)))
-
-
-def test_homes_are_made_once():
-    world = CountingWorld()
-    assert isinstance(world.home(0), Home)
-    assert world.home(0) is world.home(0)
-    assert world.made == 1
-    with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 2, got 3"):
-        world.home(3)
-
-
 def test_the_procedural_splits_are_disjoint():
-    assert {name: len(seeds) for name, seeds in PROCEDURAL_SPLITS.items()} == {
-        "train": 37,
-        "validation": 100,
-        "test": 100,
-        "all": 237,
-    }
+    sizes = {"train": 37, "validation": 100, "test": 100, "all": 237}
+    assert {name: len(seeds) for name, seeds in PROCEDURAL_SPLITS.items()} == sizes
     assert len(set(PROCEDURAL_SPLITS["all"])) == 237
     for split, name in ((None, "procedural-3"), ("validation", "procedural-1003"), ("test", "procedural-2003")):
         assert make_house_world("procedural", split=split).make_house(3).name == name
     assert 2 <= len(make_house_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
 
 
-@pytest.mark.parametrize("folder", [None, ""])
-def test_a_world_of_files_needs_a_folder_and_a_split_that_it_has(folder, monkeypatch):
-    monkeypatch.delenv("MEMENVS_DATA", raising=False)
-    if folder is not None:
-        monkeypatch.setenv("MEMENVS_DATA", folder)
-    for split, message in (
-        ("test", "unknown split 'test'; choose from"),
-        (None, r"needs houses=FILE .* or \$MEMENVS_DATA"),
+def test_a_world_of_files_needs_a_file_and_a_split_that_it_has(tmp_path, monkeypatch):
+    for folder, settings, error, message in (
+        (None, {}, ValueError, r"needs houses=FILE .* or \$MEMENVS_DATA"),
+        ("", {}, ValueError, r"needs houses=FILE .* or \$MEMENVS_DATA"),
+        (str(tmp_path), {}, FileNotFoundError, "four_room"),
+        (None, {"houses": tmp_path / "nowhere.jsonl"}, FileNotFoundError, r"nowhere\.jsonl"),
+        (None, {"split": "test"}, ValueError, "unknown split 'test'"),
     ):
-        with pytest.raises(ValueError, match=message):
-            make_house_world("procthor", split=split)
-
-
-def test_a_missing_file_of_houses_is_named(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
-        make_house_world("procthor", houses=tmp_path / "nowhere.jsonl")
-    monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="four_room"):
-        make_house_world("procthor")
+        monkeypatch.delenv("MEMENVS_DATA", raising=False)
+        if folder is not None:
+            monkeypatch.setenv("MEMENVS_DATA", folder)
+        with pytest.raises(error, match=message):
+            make_house_world("procthor", **settings)
+    with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
+        make_house_world("procthor", split="validation", houses=write_houses(tmp_path, two_rooms()))
 
 
 @needs_data

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.house import BOX, House, PlacedObject, Room, ShapeBuilder, Shapes

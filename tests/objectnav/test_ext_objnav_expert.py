@@ -52,12 +52,7 @@ def test_on_a_viewpoint_it_faces_the_object_to_half_a_turn(layout):
 def test_then_it_tilts_to_the_object(layout):
     """At 0.8 m the apple is 40 degrees below the camera, at 1.6 m 18; steps of the tilt are 14 to 16 degrees apart."""
     y = 1.975
-    for x, tilt_state, action in (
-        (5.875, LEVEL, DOWN),
-        (5.075, LEVEL + 30, UP),
-        (5.075, 80.0, UP),
-        (5.875, 20.0, DOWN),
-    ):
+    for x, tilt_state, action in ((5.875, LEVEL, DOWN), (5.075, LEVEL + 30, UP), (5.075, 80, UP), (5.875, 20, DOWN)):
         assert act(layout, x, y, ahead(x, y), tilt_state) == action, (x, tilt_state)
 
 
@@ -86,9 +81,8 @@ def test_it_faces_the_object_whose_viewpoint_it_reached():
     env.reset(seed=0)
     layout = env.task.layout(0)
     for x, left, right in ((2.075, math.pi / 2, -math.pi / 2), (5.975, -math.pi / 2, math.pi / 2)):
-        assert layout.navmap.distances(layout.distance_field(BOWL), np.array([[x, 1.975]])) == pytest.approx(
-            0, abs=1e-6
-        )
+        distance = layout.navmap.distances(layout.distance_field(BOWL), np.array([[x, 1.975]]))
+        assert distance == pytest.approx(0, abs=1e-6)
         assert act(layout, x, 1.975, left, category=BOWL) == LEFT
         assert act(layout, x, 1.975, right, category=BOWL) == RIGHT
 

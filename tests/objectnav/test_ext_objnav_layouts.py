@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
 from memenvs.houses.navigation.viewpoints import find_viewpoints
@@ -11,12 +10,7 @@ from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import make_house_world
 from memenvs.objectnav.env import ExtObjNav
-from memenvs.objectnav.layout import (
-    MAX_OBJECTS,
-    LayoutCheck,
-    goal_categories,
-    make_layout,
-)
+from memenvs.objectnav.layout import MAX_OBJECTS, LayoutCheck, goal_categories, make_layout
 from memenvs.objectnav.robot import FORWARD, STOP, pitch_of
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env
 
@@ -31,62 +25,35 @@ def small() -> TrialVectorEnv:
     env.close()
 
 
-def test_the_reward_telescopes(small):
+def test_rewards_and_metrics_of_random_paths(small):
+    """The reward telescopes; SPL and soft SPL are those of their definitions, from distances and poses in `info`."""
     _, info = small.reset(seed=0)
     start, total = info["geodesic"].copy(), np.zeros(4)
+    length, position = np.zeros(4), info["pose"][:, :2].astype(np.float64)
     rng = np.random.default_rng(0)
-    finished = 0
+    finished = farther = 0
     resetting = np.zeros(4, bool)
     for _ in range(300):
         actions = rng.choice(6, size=4, p=[0.03, 0.45, 0.2, 0.2, 0.06, 0.06])
         _, reward, terminated, truncated, info = small.step(actions)
+        moved = info["pose"][:, :2].astype(np.float64)
         total = np.where(resetting, 0.0, total + reward)
         start = np.where(resetting, info["geodesic"], start)
-        done = terminated | truncated
+        length = np.where(resetting, 0.0, length + np.hypot(*(moved - position).T))
+        position, done = moved, terminated | truncated
         assert np.array_equal(terminated, (actions == STOP) & ~resetting)
         assert np.array_equal(truncated, (info["num_steps"] == 40) & ~resetting)
         expected = start - info["geodesic"] - 0.001 * info["num_steps"] + 2.0 * info["success"]
         assert total[done] == pytest.approx(expected[done], abs=1e-5)
+        efficiency = start / np.maximum(np.maximum(start, length), 1e-5)
+        progress = np.maximum(0.0, 1.0 - info["geodesic"] / np.maximum(start, 1e-5))
+        assert info["spl"] == pytest.approx(info["success"] * efficiency, abs=1e-4)
+        assert info["soft_spl"] == pytest.approx(progress * efficiency, abs=1e-4)
+        farther += (info["geodesic"] > start).sum()
         finished += done.sum()
         resetting = done
-    assert finished > 20
+    assert finished > 20 and farther > 20
     assert (info["path_failures"] == 0).all()
-
-
-def test_metrics_of_random_paths(small):
-    """SPL and soft SPL of their definitions, from the distances and poses in `info`."""
-    _, info = small.reset(seed=5)
-    start, length, position = info["geodesic"].copy(), np.zeros(4), info["pose"][:, :2].astype(np.float64)
-    rng = np.random.default_rng(1)
-    farther = 0
-    for _ in range(200):
-        *_, info = small.step(rng.choice(6, size=4, p=[0.02, 0.5, 0.2, 0.2, 0.04, 0.04]))
-        begins = info["num_steps"] == 0
-        start = np.where(begins, info["geodesic"], start)
-        moved = info["pose"][:, :2].astype(np.float64)
-        length = np.where(begins, 0.0, length + np.hypot(*(moved - position).T))
-        position = moved
-        for i in range(4):
-            d, p, s, success = info["geodesic"][i], length[i], start[i], bool(info["success"][i])
-            assert info["spl"][i] == pytest.approx(success * s / max(s, p, 1e-5), abs=1e-4)
-            progress = max(0.0, 1.0 - d / max(s, 1e-5))
-            assert info["soft_spl"][i] == pytest.approx(progress * s / max(s, p, 1e-5), abs=1e-4)
-            farther += d > s
-    assert farther > 20
-
-
-def test_layout_stays_over_a_trial_and_changes_with_it(small):
-    _, info = small.reset(seed=5)
-    before = [small.task.layout(i) for i in range(4)]
-    goals = set()
-    for _ in range(6):
-        _, info = small.reset()
-        goals.update(info["goal"].tolist())
-        assert [small.task.layout(i) for i in range(4)] == before
-    assert len(goals) > 2
-    _, info = small.reset(options={"new_trial": True})
-    assert info["trial_id"].tolist() == [1] * 4
-    assert all(small.task.layout(i).number != before[i].number for i in range(4))
 
 
 def test_two_layouts_of_a_home_have_objects_at_other_places():
@@ -121,13 +88,10 @@ def test_invisible_objects_are_removed():
         def make_house(self, index: int) -> House:
             house = super().make_house(index)
             builder = ShapeBuilder()
-            for x, y, half_x, half_y in (
-                (7.1, 2.2, 0.01, 0.2),
-                (7.45, 2.2, 0.01, 0.2),
-                (7.27, 2.0, 0.2, 0.01),
-                (7.27, 2.4, 0.2, 0.01),
-            ):
-                builder.add(BOX, (x, y, 1.7), (half_x, half_y, 1.0))
+            for x in (7.1, 7.45):
+                builder.add(BOX, (x, 2.2, 1.7), (0.01, 0.2, 1.0))
+            for y in (2.0, 2.4):
+                builder.add(BOX, (7.27, y, 1.7), (0.2, 0.01, 1.0))
             return House("toy", Shapes.concatenate([house.shapes, builder.build()]), house.rooms, (), (), ("building",))
 
     env = make_table_env(Cupboard(objects=((APPLE, 6.7, 2.0), (MUG, 7.27, 2.2))))
@@ -136,9 +100,7 @@ def test_invisible_objects_are_removed():
     assert layout.category.tolist() == [APPLE]
     assert layout.goals.tolist() == [APPLE]
     assert 2 not in layout.house.shapes.instance
-    with pytest.raises(
-        ValueError, match=r"option 'goal' must be a category of this layout, one of \['013_apple'\], got 18"
-    ):
+    with pytest.raises(ValueError, match=r"option 'goal' must be .* of this layout, one of \['013_apple'\], got 18"):
         env.reset(options={"goal": MUG})
 
 
@@ -162,21 +124,6 @@ def test_few_categories_for_many_objects_are_refused_when_it_is_made():
         TrialEnv(ExtObjNav, categories=[APPLE], num_objects=(60, 60), obs_mode="symbolic")
 
 
-def test_distances_are_zero_on_viewpoints_and_made_once(small):
-    small.reset(seed=0)
-    layout = small.task.layout(0)
-    goal = int(layout.goals[0])
-    field = layout.distance_field(goal)
-    assert layout.distance_field(goal) is field
-    points = layout.goal_points(goal)
-    np.testing.assert_array_equal(points, layout.navmap.goal_points(field))
-    assert layout.goal_points(goal) is points
-    for k in layout.objects_of(goal):
-        points = layout.navmap.points(layout.viewpoints[k])
-        assert layout.navmap.distances(field, points) == pytest.approx(np.zeros(len(points)), abs=1e-6)
-        assert (np.hypot(*(points - layout.position[k, :2]).T) < math.sqrt(3.9)).all()
-
-
 def test_pool_of_layouts():
     env = TrialVectorEnv(ExtObjNav, 2, world=TableWorld(), obs_mode="symbolic", layout_pool=3)
     _, info = env.reset(seed=0)
@@ -185,8 +132,6 @@ def test_pool_of_layouts():
         _, info = env.reset(options={"new_trial": True})
         seen.update(info["layout_id"].tolist())
     assert seen == {0, 1, 2}
-    with pytest.raises(ValueError, match=r"option 'layout' must be an integer in 0 \.\.\. 2, got 3"):
-        env.reset(options={"layout": 3})
 
 
 TILTS = (20.0, *(36.8699 + 30 * k for k in range(3)), 100.0)
@@ -228,14 +173,9 @@ def test_layouts_equal_the_reference():
         cell = reference_view_cell(home.navmap, scene, item.position, item.instance, viewpoints)
         if cell >= 0:
             expected[item.instance] = (item.category, cell, viewpoints.tolist())
-    columns = zip(layout.category.tolist(), layout.view_cells.tolist(), layout.viewpoints, strict=True)
-    columns_of = {
-        key: (category, cell, cells.tolist())
-        for key, (category, cell, cells) in zip(layout.instance, columns, strict=True)
-    }
-    assert columns_of == expected
-    assert set(layout.house.shapes.instance) == set(house.shapes.instance) - {
-        item.instance for item in placed if item.instance not in expected
-    }
+    columns = zip(layout.category.tolist(), layout.view_cells.tolist(), map(list, layout.viewpoints), strict=True)
+    assert dict(zip(layout.instance, columns, strict=True)) == expected
+    removed = {item.instance for item in placed} - expected.keys()
+    assert set(layout.house.shapes.instance) == set(house.shapes.instance) - removed
     assert (layout.number, layout.home_index) == (4, 4)
     LayoutCheck((9, 12), categories)(world, 4)

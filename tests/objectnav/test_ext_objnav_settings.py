@@ -4,7 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
 from memenvs.objectnav.robot import LEFT
 from memenvs.objectnav.symbolic import encode_symbolic
@@ -62,18 +61,11 @@ def test_the_frame_of_gps_changes_nothing_else_but_the_first_start():
         assert (one["start"] == other["start"]).all() == (k == 1)
 
 
-def test_sensors_choose_the_images():
-    env = make_table_env(sensors=["depth", "semantic"])
-    observation, _ = env.reset(seed=0)
-    assert set(observation) == {"depth", "semantic", "goal", "gps"}
-    assert observation["depth"].shape == (24, 32, 1)
-    assert observation["semantic"].shape == (24, 32)
-
-
 def test_symbolic_numbers_are_those_of_the_image():
     options = {"start": (4.775, 2.0, 0.0), "goal": APPLE}
     symbolic = make_table_env(obs_mode="symbolic").reset(seed=0, options=options)[0]["symbolic"]
     images = make_table_env(sensors=("depth", "semantic"), image_size=(64, 64)).reset(seed=0, options=options)[0]
+    assert set(images) == {"depth", "semantic", "goal", "gps"}
     encoded = np.zeros((1, len(symbolic)), np.float32)
     encode_symbolic(images["semantic"][None], images["depth"][None], np.array([True]), encoded)
     np.testing.assert_array_equal(symbolic, encoded[0])
@@ -84,18 +76,13 @@ def test_settings_are_checked():
     for kwargs, message in (
         ({"obs_mode": "words"}, r"unknown obs_mode 'words'; choose from \['rgb', 'symbolic'\]"),
         ({"gps_frame": "x"}, "unknown gps_frame 'x'"),
-        (
-            {"world": 5},
-            r"world must be one of \['procedural', 'suncg_style', 'procthor', 'habitat'\] or a HouseWorld, got 5",
-        ),
+        ({"world": 5}, r"world must be one of \['procedural', .*\] or a HouseWorld, got 5"),
         ({"world": TableWorld(), "houses": "x"}, "houses must be None with a HouseWorld"),
         ({"sensors": ("rgb", "sound")}, r"sensors must be a list of some of \['rgb', 'depth', 'semantic'\]"),
-        ({"sensors": ()}, "sensors must be"),
         ({"sensors": "rgb"}, "sensors must be a list of .*, got 'rgb'"),
         ({"sensors": ("rgb", "rgb")}, "sensors must be a list of .*, each once"),
         ({"rooms": (0, 3)}, "rooms must be a range"),
         ({"rooms": 5}, "rooms must be two integers, fewest and most, got 5"),
-        ({"num_objects": (5, 4)}, "num_objects must be a range"),
         ({"num_objects": (5.0, 6)}, r"num_objects must be two integers, fewest and most, got \(5.0, 6\)"),
         ({"categories": ["018_banana"]}, "unknown category '018_banana'; choose from"),
         ({"categories": [20]}, "unknown category 20"),
@@ -103,19 +90,10 @@ def test_settings_are_checked():
         ({"categories": "025_mug"}, "categories must be None or a list .*, got '025_mug'"),
         ({"categories": ["013_apple", 10]}, "categories must have each category once"),
         ({"turn_deg": math.nan}, "turn_deg must be"),
-        (
-            {"world": TableWorld(), "split": "train"},
-            "split must be None with a HouseWorld, which has its own, got 'train'",
-        ),
-        (
-            {"world": TableWorld(), "rooms": (2, 3)},
-            r"rooms must be None with a HouseWorld, which has its own, got \(2, 3\)",
-        ),
+        ({"world": TableWorld(), "split": "train"}, "split must be None with a HouseWorld, .*, got 'train'"),
+        ({"world": TableWorld(), "rooms": (2, 3)}, r"rooms must be None with a HouseWorld, .*, got \(2, 3\)"),
         ({"obs_mode": "symbolic", "sensors": ["rgb"]}, r"sensors must be None in obs_mode 'symbolic', got \['rgb'\]"),
-        (
-            {"obs_mode": "symbolic", "image_size": (8, 8)},
-            r"image_size must be None in obs_mode 'symbolic', got \(8, 8\)",
-        ),
+        ({"obs_mode": "symbolic", "image_size": (8, 8)}, r"image_size must be None in obs_mode 'symbolic', got \(8"),
         ({"image_size": (0, 4)}, "height must be"),
         ({"image_size": (4.0, 4.0)}, "image_size must be two integers"),
     ):
@@ -136,10 +114,7 @@ def test_options_are_checked():
         ({"start": (1.0, 2.0)}, "option 'start' must be three finite numbers"),
         ({"start": (1.0, 2.0, np.nan)}, "option 'start' must be three finite numbers"),
         ({"start": "here"}, "option 'start' must be three finite numbers"),
-        (
-            {"start": (7.0, 2.0, 0.0)},
-            r"largest navigable island of 'toy', got \(7.0, 2.0, 0.0\); the nearest point there is",
-        ),
+        ({"start": (7.0, 2.0, 0.0)}, r"largest navigable island of 'toy', got \(7.0, 2.0, 0.0\); the nearest point"),
         ({"goal": "013_pineapple"}, "unknown category '013_pineapple'"),
         ({"goal": BOWL}, r"option 'goal' must be a category of this layout, one of \['013_apple', '025_mug'\], got 17"),
     ):

@@ -1,17 +1,16 @@
 """Visual Match: by hand, against the package Minigrid, and without memory."""
 
-from __future__ import annotations
-
-import importlib.util
-import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.visual_match import rooms
 from memenvs.visual_match.env import VisualMatch
-from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS
+from memenvs.visual_match.rooms import FORWARD, LEFT, RIGHT, SYMBOLS, VIEW
+from memenvs.visual_match.scripted_balls import approach, find_ball
 
 EMPTY, WALL, _, _, BLUE, YELLOW = SYMBOLS.tolist()
 FIXED = {"random_order": False}
@@ -36,9 +35,7 @@ def test_the_room_and_the_field_by_hand():
     assert (info["place"], info["phase_id"], reward, terminated) == (1, 1, 0.0, False)
     column, row, heading = env.task._field_pose[0].tolist()
     np.testing.assert_allclose(info["pose"], [9 + column, 29 - row, [0, 1.5, 1, 0.5][heading] * np.pi], rtol=1e-6)
-    assert {tuple(cell) for cell in observation["image"].reshape(-1, 3).tolist()} <= set(
-        map(tuple, [EMPTY, WALL, YELLOW])
-    )
+    assert {*map(tuple, observation["image"].reshape(-1, 3).tolist())} <= {*map(tuple, (EMPTY, WALL, YELLOW))}
 
 
 def test_phases_places_and_rewards_by_hand():
@@ -62,14 +59,8 @@ def test_phases_places_and_rewards_by_hand():
         assert observation["image"][3, 6].tolist() == EMPTY
 
 
-@pytest.fixture
-def minigrid() -> None:
-    if importlib.util.find_spec("minigrid") is None:
-        pytest.skip("needs minigrid: pip install 'memenvs[minigrid]'")
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("minigrid")
+@pytest.mark.skipif(find_spec("minigrid") is None, reason="needs minigrid: pip install 'memenvs[minigrid]'")
 def test_same_bits_as_in_minigrid():
     """Observations are also compared with what Minigrid's own environments return."""
     settings = {"trial_episodes": 1, "autoreset_mode": "SameStep", "phases": (6, 30, 14), "wrong_reward": 0.1}
@@ -98,16 +89,10 @@ def test_same_bits_as_in_minigrid():
         env.close()
 
 
-def test_without_the_package():
-    code = (
-        "import sys; sys.modules['minigrid'] = None; from memenvs.core import TrialEnv; "
-        "TrialEnv('memenvs.visual_match.env:VisualMatch', world='minigrid')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    expected = (
-        "ImportError: world 'minigrid' needs the package minigrid; install it with: pip install 'memenvs[minigrid]'"
-    )
-    assert done.stderr.splitlines()[-1] == expected
+def test_without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "memenvs.visual_match.minigrid_rooms", None)  # cannot be imported
+    with pytest.raises(ImportError, match=r"world 'minigrid' needs the package minigrid; .*'memenvs\[minigrid\]'"):
+        TrialEnv(VisualMatch, world="minigrid")
 
 
 def test_draws_are_uniform():
@@ -124,38 +109,24 @@ def test_draws_are_uniform():
     assert np.bincount(task._field_pose[:, 2], minlength=4).min() > 100
 
 
-def test_the_oracle_chooses_right_from_anywhere():
-    """After random steps in front of the balls, unless one of these chose a ball."""
-    env = TrialVectorEnv(VisualMatch, 400, phases=(1, 1, 60))
+def test_the_oracle_takes_fruits_and_chooses_right_from_anywhere():
+    """Its ball after random steps in front of the balls, unless one of these chose a ball."""
+    env = TrialVectorEnv(VisualMatch, 400, phases=(1, 60, 60))
+    assert env.task.num_places == 2
     env.reset(seed=0)
     rng = np.random.default_rng(0)
     over = np.zeros(400, bool)
-    for t in range(40):
-        random = rng.choice(3, 400, p=[0.2, 0.2, 0.6])
-        _, _, terminated, _, info = env.step(random if t < 20 else env.oracle_actions())
-        if t < 20:
-            over |= terminated
-        else:
-            assert info["success"][terminated & ~over].all()
-            over |= terminated
+    for t in range(100):
+        is_random = 61 <= t < 80
+        actions = rng.choice(3, 400, p=[0.2, 0.2, 0.6]) if is_random else env.oracle_actions()
+        _, _, terminated, _, info = env.step(actions)
+        ended = terminated & ~over
+        assert is_random or info["success"][ended].all()
+        np.testing.assert_allclose(info["return"][ended], (info["success"] + 0.01 * info["fruits"])[ended], atol=1e-6)
+        over |= terminated
+        if t == 60:
+            assert info["fruits"].mean() > 5 and not over.any()
     assert over.all()
-
-
-def test_the_oracle_takes_fruits_and_the_ball():
-    env = TrialVectorEnv(VisualMatch, 50, phases=(2, 120, 9), autoreset_mode="SameStep")
-    assert env.task.num_places == 2
-    env.reset(seed=0)
-    finals = []
-    while len(finals) < 50:
-        _, _, terminated, truncated, info = env.step(env.oracle_actions())
-        assert not truncated.any()
-        finals += [
-            {key: info["final_info"][key][i] for key in ("success", "fruits", "return")}
-            for i in np.flatnonzero(terminated)
-        ]
-    assert all(final["success"] for final in finals)
-    np.testing.assert_allclose([final["return"] for final in finals], [1 + 0.01 * final["fruits"] for final in finals])
-    assert np.mean([final["fruits"] for final in finals]) > 8
 
 
 def test_planes_are_the_symbols():
@@ -167,13 +138,23 @@ def test_planes_are_the_symbols():
         one, other = (env.step(np.full(20, t % 3))[0]["image"] for env in (plain, planes))
 
 
-def test_bad_settings_and_options():
+def test_bad_settings():
     for settings, message in (
-        ({"phases": (4, 80)}, r"phases must be three numbers of steps, got \(4, 80\)"),
-        ({"phases": 100}, "phases must be three numbers of steps, got 100"),
-        ({"phases": (4, 0, 16)}, r"phases\[1\] must be an integer of at least 1 .*, got 0"),
         ({"phases": (4, 80.5, 16)}, r"phases\[1\] must be an integer of at least 1 .*, got 80.5"),
         ({"wrong_reward": float("nan")}, "wrong_reward must be finite, got nan"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             TrialEnv(VisualMatch, **settings)
+
+
+def test_steps_towards_a_ball_by_hand():
+    for right, ahead, action in ((0, 3, FORWARD), (-1, 3, LEFT), (2, 3, RIGHT), (3, 1, FORWARD), (3, 0, RIGHT)):
+        kinds = np.full((1, VIEW, VIEW), rooms.EMPTY)
+        kinds[0, 3 + right, 6 - ahead] = rooms.BLUE
+        kinds[0, 3 + right, 5 - ahead] = rooms.RED
+        found = find_ball(kinds, np.array([1]))
+        assert [part.tolist() for part in found] == [[right], [ahead], [True]]
+        assert approach(*found).tolist() == [action]
+    nothing = np.full((1, VIEW, VIEW), rooms.EMPTY)
+    nothing[0, 0, 0] = rooms.GREEN
+    assert approach(*find_ball(nothing, np.array([1]))).tolist() == [LEFT]

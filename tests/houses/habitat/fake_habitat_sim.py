@@ -8,8 +8,6 @@ loaded, a CUDA device that is not there, objects of a scene without physics, que
 loaded, which end the real process. Lists for points are refused by some builds of the package, and here.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import types
@@ -34,14 +32,9 @@ class NavMeshSettings:
     """Settings with the defaults of the real ones; they take no other names, and numbers only."""
 
     _DEFAULTS: ClassVar[dict[str, float]] = {
-        "cell_size": 0.05,
-        "cell_height": 0.2,
-        "agent_height": 1.5,
-        "agent_radius": 0.1,
-        "agent_max_climb": 0.2,
-        "agent_max_slope": 45.0,
-        "include_static_objects": False,
-    }
+        "cell_size": 0.05, "cell_height": 0.2, "agent_height": 1.5, "agent_radius": 0.1, "agent_max_climb": 0.2,
+        "agent_max_slope": 45.0, "include_static_objects": False,
+    }  # fmt: skip
 
     def __init__(self) -> None:
         self.set_defaults()
@@ -73,27 +66,21 @@ class MultiGoalShortestPath:
     """Start and ends take arrays only."""
 
     def __init__(self) -> None:
-        self.geodesic_distance = 0.0
-        self._ends = np.zeros((0, 3), np.float32)
+        self.geodesic_distance, self.requested_ends = 0.0, []
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "requested_start":
             value = _point(value)
+        elif name == "requested_ends":
+            value = [_point(end) for end in value]
         super().__setattr__(name, value)
-
-    @property
-    def requested_ends(self) -> list[np.ndarray]:
-        return list(self._ends)
-
-    @requested_ends.setter
-    def requested_ends(self, ends: Any) -> None:
-        self._ends = np.array([_point(end) for end in ends], np.float32).reshape(-1, 3)
 
 
 class PathFinder:
     """Navigation mesh of a rectangle, y up; its height is 0.05 m, as that of the real one is."""
 
     HEIGHT = 0.05
+    num_islands = 1
 
     def __init__(self) -> None:
         self._mesh: dict[str, Any] | None = None
@@ -131,10 +118,6 @@ class PathFinder:
         except ValueError:
             return False
         return True
-
-    @property
-    def num_islands(self) -> int:
-        return 1
 
     def island_area(self, island_index: int) -> float:
         (x0, z0), (x1, z1) = self.mesh["low"], self.mesh["high"]
@@ -194,7 +177,7 @@ class _Values:
     def get_subconfig_keys(self) -> list[str]:
         return [key for key, value in self._values.items() if isinstance(value, dict)]
 
-    def get_subconfig(self, key: str) -> _Values:
+    def get_subconfig(self, key: str) -> "_Values":
         return _Values(self._values[key])
 
     def has_value(self, key: str) -> bool:
@@ -419,13 +402,12 @@ class Simulator:
     def get_rigid_object_manager(self) -> _Objects:
         return self._objects
 
-    def get_object_template_manager(self) -> _Objects:
-        return self._objects
+    get_object_template_manager = get_rigid_object_manager
 
     def close(self) -> None:
         self.pathfinder = PathFinder()
 
-    def __enter__(self) -> Simulator:
+    def __enter__(self) -> "Simulator":
         return self
 
     def __exit__(self, *_: object) -> None:

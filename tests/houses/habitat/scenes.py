@@ -1,7 +1,5 @@
 """Small scene datasets in the layout of HSSD and ReplicaCAD, made from homes of ours."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
@@ -54,7 +52,7 @@ def make_house(name: str, yaw: float = 0.0) -> House:
     )
 
 
-def write_scene(house: House, folder: Path, *, has_regions: bool = True) -> Path:
+def write_scene(house: House, folder: Path) -> Path:
     """Add a home to a data set: walls are the stage, furniture are objects with receptacles.
 
     Returns:
@@ -98,49 +96,33 @@ def write_scene(house: House, folder: Path, *, has_regions: bool = True) -> Path
             folder / "objects" / f"{template}.object_config.json",
             {"render_asset": f"{template}.glb", "semantic_id": FIRST_CLASS + semantic, "user_defined": receptacles},
         )
-        objects.append(
-            {
-                "template_name": template,
-                "motion_type": "STATIC",
-                "translation_origin": "asset_local",
-                "translation": [float(x), 0.0, -float(y)],
-                "rotation": [math.cos(yaw / 2), 0.0, math.sin(yaw / 2), 0.0],
-            }
-        )
-    scene = {"stage_instance": {"template_name": f"stages/{name}"}, "object_instances": objects}
-    dataset = {
-        "stages": {"paths": {".json": ["stages/*.stage_config.json"]}},
-        "objects": {"paths": {".json": ["objects"]}},
-        "scene_instances": {"paths": {".json": ["scenes"]}},
-    }
-    if has_regions:
-        scene["semantic_scene_instance"] = name
-        dataset["semantic_scene_descriptor_instances"] = {
-            "paths": {".json": ["semantics/scenes/*.semantic_config.json"]}
+        kind = {"template_name": template, "motion_type": "STATIC", "translation_origin": "asset_local"}
+        turned = [math.cos(yaw / 2), 0.0, math.sin(yaw / 2), 0.0]
+        objects.append({**kind, "translation": [float(x), 0.0, -float(y)], "rotation": turned})
+    regions = [
+        {
+            "name": f"{room.type}_{number}",
+            "label": room.type.replace("_", " "),
+            "poly_loop": [[float(x), 0.0, -float(y)] for x, y in room.polygon],
+            "floor_height": 0.0,
+            "extrusion_height": house.height,
         }
-        write_json(
-            folder / "semantics" / "scenes" / f"{name}.semantic_config.json",
-            {
-                "region_annotations": [
-                    {
-                        "name": f"{room.type}_{number}",
-                        "label": room.type.replace("_", " "),
-                        "poly_loop": [[float(x), 0.0, -float(y)] for x, y in room.polygon],
-                        "floor_height": 0.0,
-                        "extrusion_height": house.height,
-                    }
-                    for number, room in enumerate(house.rooms)
-                ]
-            },
-        )
-    write_json(
-        folder / "semantics" / "test_semantic_lexicon.json",
-        {"classes": [{"id": FIRST_CLASS + number, "name": name} for number, name in enumerate(CLASSES)]},
-    )
+        for number, room in enumerate(house.rooms)
+    ]
+    labels = [{"id": FIRST_CLASS + number, "name": label} for number, label in enumerate(CLASSES)]
+    stage = {"template_name": f"stages/{name}"}
+    scene = {"stage_instance": stage, "object_instances": objects, "semantic_scene_instance": name}
+    write_json(folder / "semantics" / "scenes" / f"{name}.semantic_config.json", {"region_annotations": regions})
+    write_json(folder / "semantics" / "test_semantic_lexicon.json", {"classes": labels})
     write_json(folder / "scenes" / f"{name}.scene_instance.json", scene)
-    path = folder / "test.scene_dataset_config.json"
-    write_json(path, dataset)
-    return path
+    files = {
+        "stages": "stages/*.stage_config.json",
+        "objects": "objects",
+        "scene_instances": "scenes",
+        "semantic_scene_descriptor_instances": "semantics/scenes/*.semantic_config.json",
+    }
+    dataset = {kind: {"paths": {".json": [pattern]}} for kind, pattern in files.items()}
+    return write_json(folder / "test.scene_dataset_config.json", dataset)
 
 
 def write_stage(house: House, path: Path, *, y_up: bool = False) -> Path:

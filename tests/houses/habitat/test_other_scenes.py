@@ -1,10 +1,7 @@
 """Scenes that memenvs has not written, with the recorded stand-in for habitat-sim."""
 
-from __future__ import annotations
-
 import json
 import math
-import pickle
 import struct
 import sys
 from contextlib import nullcontext
@@ -15,7 +12,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.classes import CLASS_INDEX, CLASSES
 from memenvs.houses.habitat import description, navmesh, package, simulation, surfaces
 from memenvs.houses.habitat.dataset import Dataset
@@ -30,10 +26,11 @@ from memenvs.houses.worlds import make_house_world
 from memenvs.houses.ycb import object_footprint, object_height
 from tests.houses.habitat import fake_habitat_sim
 from tests.houses.habitat.scenes import install_fake, make_house, write_objects, write_scene, write_stage
+from tests.rollouts import digest
 from tests.side_files import put_side_files
 from tests.vln.toys import write_json
 
-pytest.importorskip("trimesh", reason="needs the extra export")
+trimesh = pytest.importorskip("trimesh", reason="needs the extra export")
 SCENES = ("102344022", "102344529", "104862474_172226496")  # of HSSD: train, validation and test
 
 
@@ -85,28 +82,19 @@ def test_a_scene_with_furniture_is_described(folder):
     column = [CLASSES[number] for number in semantic[0, :, 4]]
     assert column == ["ceiling"] * 4 + ["wall"] + ["dining_table"] * 3 + ["floor"]
     assert instance[0, :, 4].tolist() == [0] * 5 + [1] * 3 + [0]
-    renderer.render(np.array([[0.3, 2.0, 1.2, 0.0, 0.6]]), semantic=semantic)  # upwards
-    assert CLASSES[semantic[0, 4, 4]] == "ceiling"
     relabelled = home.make_scene(house).relabel(np.arange(256) + 1)
     assert relabelled.building.tolist() == (description.BUILDING_CLASSES + 1).tolist()
 
 
-def test_turned_furniture_is_described(folder):
-    """Boxes and surfaces are turned as the object is."""
-    house = make_house("a", yaw=0.6)
-    read = make_house_world("habitat", habitat_dataset=write_scene(house, folder)).home(0).house
-    assert read.shapes.yaw[0] == pytest.approx(0.6, abs=1e-4)
-    assert read.shapes.half[0] == pytest.approx([0.8, 0.4, 0.4], abs=1e-3)
-    (receptacle,) = read.receptacles
-    assert receptacle.yaw == pytest.approx(0.6, abs=1e-4)
-    assert receptacle.centre == pytest.approx((2.0, 2.0, 0.8), abs=0.014)
-    assert receptacle.half == pytest.approx((0.8, 0.4), abs=0.0376)
-
-
 def test_viewpoints_are_those_of_exact_rays(folder):
-    """Depth pictures find the cells that rays through the box of the table find, but for some at its edges."""
+    """Depth pictures find the cells that rays through a turned table find, but for some at its edges."""
     world = make_house_world("habitat", habitat_dataset=write_scene(make_house("a", yaw=0.3), folder))
     home = world.home(0)
+    (receptacle,), shapes = home.house.receptacles, home.house.shapes
+    assert (receptacle.yaw, shapes.yaw[0]) == pytest.approx((0.3, 0.3), abs=1e-4)
+    assert receptacle.centre == pytest.approx((2.0, 2.0, 0.8), abs=0.014)
+    assert receptacle.half == pytest.approx((0.8, 0.4), abs=0.0376)
+    assert shapes.half[0] == pytest.approx([0.8, 0.4, 0.4], abs=1e-3)
     for target in ((2.0, 3.0, 0.5), (2.0, 2.0, 0.85), (3.2, 0.9, 0.1)):
         placed = PlacedObject(0, target, 0.0, 9, 0)
         viewpoints = home.find_viewpoints(home.house, placed)
@@ -116,21 +104,26 @@ def test_viewpoints_are_those_of_exact_rays(folder):
         assert target[2] > 0.8 or len(expected) < 0.97 * len(candidate_cells(home.navmap, np.array(target)))
 
 
-def test_robots_are_on_the_main_island(folder, monkeypatch):
-    """It is island 0, also where another one is larger."""
-    house = make_house("a")
-    corners = {0: (0.5, -3.5), 1: (5.0, -2.5)}  # x and z of a triangle of each
-    finder = SimpleNamespace(
-        num_islands=2,
-        island_area=lambda number: [4.5, 2.0][number],
-        build_navmesh_vertices=lambda k: [
-            np.array([corners[k][0] + x, 0.05, corners[k][1] + z]) for x, z in ((0, 0), (3 - k, 0), (0, 3 - k))
-        ],
+def finder_of(*islands: tuple[float, float, float, float]) -> SimpleNamespace:
+    """Mesh of a triangle for each island: x and z of its corner, its short sides, its area."""
+
+    def vertices(k: int) -> list[np.ndarray]:
+        x, z, side, _ = islands[k]
+        return [np.array([x + dx, 0.05, z + dz]) for dx, dz in ((0, 0), (side, 0), (0, side))]
+
+    return SimpleNamespace(
+        num_islands=len(islands),
+        island_area=lambda k: islands[k][3],
+        build_navmesh_vertices=vertices,
         build_navmesh_vertex_indices=lambda k: [0, 1, 2],
     )
-    monkeypatch.setattr(navmesh.NavmeshMap, "pathfinder", finder)
+
+
+def test_robots_are_on_the_main_island(folder, monkeypatch):
+    """It is island 0, also where another one is larger."""
+    monkeypatch.setattr(navmesh.NavmeshMap, "pathfinder", finder_of((0.5, -3.5, 3.0, 4.5), (5.0, -2.5, 2.0, 2.0)))
     for main, areas in ((None, [4.5, 2.0]), (1, [2.0, 4.5])):
-        navmap = navmesh.NavmeshMap(house, b"", 0.0, main)
+        navmap = navmesh.NavmeshMap(make_house("a"), b"", 0.0, main)
         assert navmap.island_areas.tolist() == areas
         x = navmap.points(navmap._largest)[:, 0]
         assert (x > 4.5).all() if main else (x < 4.5).all()
@@ -139,26 +132,19 @@ def test_robots_are_on_the_main_island(folder, monkeypatch):
 def test_objectnav_in_a_scene_with_furniture(folder):
     """Objects of a data set stand on the table; the oracle finds them; an episode is a function of its numbers."""
     path = write_scene(make_house(SCENES[0]), folder)
-    settings = {
-        "habitat_dataset": path,
-        "habitat_objects": write_objects(folder / "ycb", (1, 13)),
-        "num_objects": (4, 5),
-    }
-    settings["categories"] = [1, 13]
-    env = gym.make("memenvs/ExtObjNav-v0", world="habitat", obs_mode="symbolic", **settings)
+    files = {"habitat_dataset": path, "habitat_objects": write_objects(folder / "ycb", (1, 13))}
+    settings = {"obs_mode": "symbolic", "num_objects": (4, 5), "categories": [1, 13]}
+    env = gym.make("memenvs/ExtObjNav-v0", world="habitat", **files, **settings)
     runs = []
     for _ in range(2):
-        obs, info = env.reset(seed=1)
-        run, done = [obs, info], False
+        runs.append([env.reset(seed=1)])
+        done = False
         while not done:
-            obs, reward, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
-            assert env.observation_space.contains(obs)
-            run += [obs, reward, info["pose"]]
+            runs[-1].append(env.step(env.unwrapped.oracle_action()))
+            *_, terminated, truncated, info = runs[-1][-1]
             done = terminated or truncated
-        assert info["success"]
-        assert info["scene_id"] == SCENES[0] and info["place"] in (0, 1)
-        runs.append(pickle.dumps(run))
-    assert runs[0] == runs[1]
+        assert info["success"] and info["scene_id"] == SCENES[0] and info["place"] in (0, 1)
+    assert digest(runs[0]) == digest(runs[1])
     task = env.unwrapped.task
     simulation.simulation().enter(task.layout(0).scene.name)  # without small objects
     assert len(simulation.simulation()._simulator.get_rigid_object_manager().placed) == 1
@@ -180,57 +166,46 @@ def test_a_stage_alone(folder):
     stage = write_stage(make_house("other"), folder / "other.glb")
     maps = [make_house_world("habitat", habitat_dataset=path).home(0).navmap for path in (upright, stage)]
     assert maps[0].origin == pytest.approx(maps[1].origin) and (maps[0].free == maps[1].free).all()
-    make = lambda task, **settings: gym.make(  # noqa: E731
-        f"memenvs/{task}-v0", world="habitat", habitat_dataset=stage, **settings
-    )
+    settings = {"world": "habitat", "habitat_dataset": stage}
     for task in ("Roaming", "Coverage"):
-        env = make(task, modalities=["pose"])
+        env = gym.make(f"memenvs/{task}-v0", modalities=["pose"], **settings)
         env.reset(seed=0)
-        total = sum(env.step(env.unwrapped.oracle_action())[1] for _ in range(20))
-        assert total > 0
-    refused = {
-        "Roaming": r"home 'other' has no object classes, which modality 'semantic' shows; name the other ones: modalit",
-        "Search": r"home 'other' has no object category of the task: television, refrigerator, bookshelf",
-        "ExtObjNav": r"objects need receptacles, but home 'other' has none",
-        "ColorRecall": r"house 'other' must have two places",
-    }
-    for task, message in refused.items():
+        assert sum(env.step(env.unwrapped.oracle_action())[1] for _ in range(20)) > 0
+    for task, more, message in (
+        ("Roaming", {}, "home 'other' has no object classes, which modality 'semantic' shows; name the other ones"),
+        ("Coverage", {"obs_mode": "scan"}, "'scan_class' shows"),
+        ("Search", {}, "home 'other' has no object category of the task: television, refrigerator, bookshelf"),
+        ("ExtObjNav", {}, "objects need receptacles, but home 'other' has none"),
+        ("ColorRecall", {}, "house 'other' must have two places"),
+        ("Roaming", {"modalities": ["pose"], "threads": 2}, "threads must be 1 in world 'habitat'.*got 2.*'spawn'"),
+    ):
         with pytest.raises(ValueError, match=message):
-            make(task)
-    with pytest.raises(ValueError, match=r"'scan_class' shows"):
-        make("Coverage", obs_mode="scan")
-    with pytest.raises(ValueError, match=r"threads must be 1 in world 'habitat'.*got 2.*'async'.*'spawn'"):
-        make("Roaming", modalities=["pose"], threads=2)
+            gym.make(f"memenvs/{task}-v0", **settings, **more)
 
 
 def test_a_stage_on_its_side_is_refused(folder):
     """A mesh is shortest along an axis that the package does not take for up; a config that says up is believed."""
     upright = write_stage(make_house("scan"), folder / "scan.glb", y_up=True)
     make = lambda path: make_house_world("habitat", habitat_dataset=path)  # noqa: E731
-    with pytest.raises(
-        ValueError, match=r"scan\.glb seems to have y up, as its sides are 8\.\d x 2\.\d x 4\.\d m"
-    ) as error:
+    with pytest.raises(ValueError, match=r"scan\.glb seems to have y up, as its sides are 8\.\d x 2\.\d x 4") as error:
         make(folder / "scan.glb")
     advice = json.loads("{" + str(error.value).split("{")[1].split("}")[0] + "}")
     assert advice == json.loads(upright.read_text())
     lying = write_stage(make_house("other"), folder / "other.glb").with_suffix(".stage_config.json")
     write_json(lying, {"render_asset": "other.glb"})
-    with pytest.raises(
-        ValueError, match=r"other\.glb seems to have z up.*takes y unless other\.stage_config\.json says"
-    ):
+    with pytest.raises(ValueError, match=r"other\.glb seems to have z up.*takes y unless other\.stage_config\.json"):
         make(lying)
     write_json(lying, {"render_asset": "other.glb", "up": [0, 1, 0]})
     make(lying)
     # not clear where it is about as high as wide
-    creation, tower = pytest.importorskip("trimesh").creation, folder / "tower.glb"
+    tower = folder / "tower.glb"
     for sides, is_clear in (((8, 4, 9), True), ((8, 4, 4.3), False), ((3, 4, 9), False)):
-        creation.box(sides).export(tower)
+        trimesh.creation.box(sides).export(tower)
         with pytest.raises(ValueError, match="y up") if is_clear else nullcontext():
             make(tower)
 
 
 def test_the_size_of_a_mesh_is_that_of_its_placed_parts(tmp_path):
-    trimesh = pytest.importorskip("trimesh")
     rng, scene, path = np.random.default_rng(0), trimesh.Scene(), tmp_path / "a.glb"
     parent = scene.graph.base_frame
     for number in range(4):  # each below the one before
@@ -250,28 +225,6 @@ def test_the_size_of_a_mesh_is_that_of_its_placed_parts(tmp_path):
     del document["accessors"][document["meshes"][0]["primitives"][0]["attributes"]["POSITION"]]["max"]
     path.write_bytes(packed(document, rest))
     assert glb_size(path) is None
-
-
-@pytest.mark.nightly
-def test_environments_share_the_simulator(folder):
-    """Environments of a vector, each in another home, see what single ones see."""
-    for name in "ab":
-        house = make_house(name)
-        path = write_scene(house, folder)
-    settings = {"world": "habitat", "habitat_dataset": path, "split": "all", "image_size": (8, 12), "steps": (4, 2)}
-    envs = gym.make_vec("memenvs/ViewRecall-v0", num_envs=3, **settings)
-    obs, info = envs.reset(seed=0)
-    assert set(info["scene_id"]) == {"a", "b"}
-    action = np.zeros(envs.single_action_space.shape, np.float32)
-    for _ in range(3):
-        obs, *_ = envs.step(np.stack([action] * 3))
-    for i in range(3):
-        env = gym.make("memenvs/ViewRecall-v0", **settings)
-        env.reset(seed=i)
-        for _ in range(3):
-            alone, *_ = env.step(action)
-        for key, value in alone.items():
-            assert (obs[key][i] == value).all()
 
 
 def test_surfaces_are_level_and_free(folder):
@@ -317,13 +270,7 @@ def test_a_shelf_is_seen_from_below_the_next_one(folder):
 
 def test_the_floor_is_indoors(monkeypatch):
     """The largest island with something above it; in the open the largest one."""
-    corners = {0: 10.0, 1: -10.0, 2: 20.0}  # x of a triangle of each island: a room, a yard and a smaller room
-    finder = SimpleNamespace(
-        num_islands=3,
-        island_area=lambda number: [50.0, 60.0, 20.0][number],
-        build_navmesh_vertices=lambda k: [np.array([corners[k] + x, 0.05, z]) for x, z in ((0, 0), (1, 0), (0, 1))],
-        build_navmesh_vertex_indices=lambda k: [0, 1, 2],
-    )
+    finder = finder_of((10.0, 0.0, 1.0, 50.0), (-10.0, 0.0, 1.0, 60.0), (20.0, 0.0, 1.0, 20.0))  # room, yard, room
     heights = {description.UP: lambda eye: 2.0 if eye[0] > 0 else np.inf, description.DOWN: lambda eye: eye[2] + 0.1}
     monkeypatch.setattr(description, "free_height", lambda eye, pitch: heights[pitch](eye))
     number, floor, ceiling = description._find_floor(finder, "a")
@@ -370,12 +317,8 @@ def test_names_of_other_data_sets():
     }  # fmt: skip
     for name, label in expected.items():
         assert object_class(name) == CLASS_INDEX[label], name
-    assert [room_type(name) for name in ("Living room", "bedroom_2", "office", "spa")] == [
-        "living_room",
-        "bedroom",
-        "study",
-        "other",
-    ]
+    rooms = {"Living room": "living_room", "bedroom_2": "bedroom", "office": "study", "spa": "other"}
+    assert {name: room_type(name) for name in rooms} == rooms
 
 
 def test_splits_of_known_data_sets():
@@ -395,61 +338,41 @@ def test_bad_scenes_are_named(folder, monkeypatch):
     """Faults that would end the process are found before; the message names the file."""
     path = write_scene(make_house("a"), folder)
     scene, config = folder / "scenes" / "a.scene_instance.json", folder / "objects" / "a_1.object_config.json"
-    good = {file: file.read_bytes() for file in (path, scene, config)}
+    regions = folder / "semantics" / "scenes" / "a.semantic_config.json"
+    good = {file: file.read_bytes() for file in (path, scene, config, regions)}
 
-    def load() -> None:
+    def refuse(message: str) -> None:
         simulation.simulation().close()  # it has read the files before
-        make_house_world("habitat", habitat_dataset=path, split="all").home(0)
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            make_house_world("habitat", habitat_dataset=path, split="all").home(0)
 
-    document = json.loads(good[scene])
-    for key, value, message in (
-        ("object_instances", [{"template_name": "nothing"}], r"template_name must be in test\.scene_.*got 'nothing'"),
-        ("stage_instance", {}, r"a\.scene_instance\.json: stage_instance\.template_name is missing"),
-        ("object_instances", 3, r"object_instances must be a list, got 3"),
+    document, table = json.loads(good[scene]), {"render_asset": "a_1.glb", "semantic_id": 1}
+    without_scale = {"receptacle_aabb_x": {"position": [0, 0, 0]}}
+    without_mesh = {"receptacle_mesh_x": {"position": [0, 0, 0], "scale": [1, 1, 1], "mesh_filepath": "no.glb"}}
+    instances = [{"template_name": "nothing"}]
+    for file, value, message in (
+        (scene, {**document, "object_instances": instances}, r"template_name must be in test\.scene_.*got 'nothing'"),
+        (scene, {**document, "stage_instance": {}}, r"a\.scene_.*: stage_instance\.template_name is missing"),
+        (scene, {**document, "object_instances": 3}, r"object_instances must be a list, got 3"),
+        (config, {}, r"a_1\.object_config\.json: render_asset is missing"),
+        (config, {"render_asset": "no.glb"}, r"a_1\.object_config\.json: names 'no\.glb'"),
+        (config, {**table, "user_defined": without_scale}, "receptacle_aabb_x must have position and scale"),
+        (config, {**table, "user_defined": without_mesh}, r"no\.glb"),
+        (regions, {"region_annotations": [{"label": "x"}]}, r"region_annotations\[0\]\.poly_loop is missing"),
+        (path, {"scene_instances": {"paths": {".json": ["nowhere"]}}}, r"there is no scene\n.*memenvs house .*\.md"),
     ):
-        write_json(scene, {**document, key: value})
-        with pytest.raises(ValueError, match=message):
-            load()
-    scene.write_bytes(good[scene])
-    for value, error, message in (
-        ({}, ValueError, r"a_1\.object_config\.json: render_asset is missing"),
-        ({"render_asset": "no.glb"}, FileNotFoundError, r"a_1\.object_config\.json: names 'no\.glb'"),
-    ):
-        write_json(config, value)
-        with pytest.raises(error, match=message):
-            load()
-    surface = {"receptacle_aabb_x": {"position": [0, 0, 0]}}
-    write_json(config, {"render_asset": "a_1.glb", "semantic_id": 1, "user_defined": surface})
-    with pytest.raises(ValueError, match="receptacle_aabb_x must have position and scale"):
-        load()
-    surface = {"receptacle_mesh_x": {"position": [0, 0, 0], "scale": [1, 1, 1], "mesh_filepath": "no.glb"}}
-    write_json(config, {"render_asset": "a_1.glb", "semantic_id": 1, "user_defined": surface})
-    with pytest.raises(FileNotFoundError, match=r"no\.glb"):
-        load()
-    config.write_bytes(good[config])
-    write_json(folder / "semantics" / "scenes" / "a.semantic_config.json", {"region_annotations": [{"label": "x"}]})
-    with pytest.raises(ValueError, match=r"region_annotations\[0\]\.poly_loop is missing"):
-        load()
-    write_scene(make_house("a"), folder)
-    path.write_text(json.dumps({"scene_instances": {"paths": {".json": ["nowhere"]}}}))
-    with pytest.raises(ValueError, match=r"there is no scene\n.*memenvs house .*guides/habitat\.md"):
-        load()
-    path.write_bytes(good[path])
+        write_json(file, value)
+        refuse(message)
+        file.write_bytes(good[file])
     with pytest.raises(
         FileNotFoundError, match=r"habitat_objects: there is no file .*002_master_chef_can.*\n.*uids ycb"
     ):
         make_house_world("habitat", habitat_dataset=path, habitat_objects=folder)
-    with pytest.raises(ValueError, match="habitat_objects must be None in world 'procedural'"):
-        gym.make("memenvs/ExtObjNav-v0", habitat_objects=folder)
     with pytest.raises(ValueError, match=r"\(\*\.scene_dataset_config\.json\) or a stage .*\*\.glb\), got 'x\.txt'"):
         (folder / "x.txt").touch()
         make_house_world("habitat", habitat_dataset=folder / "x.txt")
-    with pytest.raises(ValueError, match=r"split 'test' of .* is empty|unknown split 'test'"):
-        make_house_world("habitat", habitat_dataset=path, split="test")
     monkeypatch.setattr(fake_habitat_sim, "built_with_bullet", False)
-    simulation.simulation().close()
-    with pytest.raises(ValueError, match=r"has objects, which need a habitat-sim that was built with Bullet"):
-        load()
+    refuse("has objects, which need a habitat-sim that was built with Bullet")
     stage = write_stage(make_house("s"), folder / "s.glb")
     monkeypatch.setattr(fake_habitat_sim.PathFinder, "build", lambda *_: False)
     with pytest.raises(ValueError, match=r"finds no floor in .*s\.glb.* a \.glb alone is read with z up"):
@@ -491,14 +414,8 @@ def test_what_is_not_there_is_named(tmp_path, monkeypatch, capsys):
     assert not capsys.readouterr().err
     install_fake(monkeypatch)
     monkeypatch.setattr(simulation, "check_drawing", package.check_drawing)
-    for code, stderr, message in (
-        (
-            1,
-            "Traceback\nOSError: EGL is installed, but none of its 2 devices draws; try: x",
-            "none of its 2 devices draw",
-        ),
-        (-6, "", r"the driver ends the process \(-6\)"),
-    ):
+    no_device = "Traceback\nOSError: EGL is installed, but none of its 2 devices draws; try: x"
+    for code, stderr, message in ((1, no_device, "of its 2 devices draw"), (-6, "", r"driver ends the process \(-6\)")):
         package.check_drawing.cache_clear()
         done = SimpleNamespace(returncode=code, stderr=stderr)
         monkeypatch.setattr(package.subprocess, "run", lambda *_, done=done, **__: done)
@@ -523,8 +440,6 @@ def test_broken_meshes_are_named(tmp_path):
         return packed(copy, rest)
 
     check = tmp_path / "b.glb"
-    check.write_bytes(packed(document, rest))
-    check_glb(check)
     indices = next(primitive["indices"] for mesh in document["meshes"] for primitive in mesh["primitives"])
     view = document["bufferViews"][document["accessors"][indices]["bufferView"]]
     broken = len(content) - len(rest) + 8 + view.get("byteOffset", 0)
@@ -535,11 +450,9 @@ def test_broken_meshes_are_named(tmp_path):
         (content[:20] + b"x" * size + rest, "not valid JSON|JSON"),
         (packed({"asset": {"version": "2.0"}}, rest), "it has no mesh"),
         (changed("bufferViews", "byteOffset", 10**8), r"bufferViews\[0\]\.byteOffset"),
-        (changed("bufferViews", "byteLength", 10**8), r"bufferViews\[0\]\.byteLength"),
         (changed("accessors", "count", 10**8), r"accessors\[0\]\.count"),
         (changed("accessors", "componentType", 7), r"componentType must be one of"),
         (changed("accessors", "bufferView", 9999), r"bufferView must be a whole number"),
-        (changed("nodes", "mesh", 9999), r"mesh must be a whole number"),
         (changed("meshes", "indices", 9999, "primitives"), r"indices must be a whole number"),
         (changed("meshes", "attributes", {}, "primitives"), r"POSITION is missing"),
         (content[:broken] + b"\xff" * 4 + content[broken + 4 :], r"indices must be an accessor of numbers below"),

@@ -4,8 +4,6 @@ The bars were set before: depth within 1 cm on 99 % of the pixels, ids equal off
 successes of the oracle. The stand-in must refuse what the package refuses.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import subprocess
@@ -16,12 +14,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.habitat.export import DATASET_FILE, export_habitat
 from memenvs.houses.habitat.package import INSTALL_HABITAT, import_habitat
 from memenvs.houses.house import BOX
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.interface import HomeRenderer
 from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import head_camera_poses
@@ -29,6 +27,7 @@ from memenvs.houses.worlds import make_house_world
 from memenvs.houses.ycb import place_objects
 from tests.houses.habitat import fake_habitat_sim
 from tests.houses.habitat.scenes import write_cabinet, write_objects, write_scene
+from tests.houses.rendering.test_renderer import blank_images
 
 pytestmark = [
     pytest.mark.nightly,
@@ -48,6 +47,29 @@ def dataset(tmp_path_factory) -> Path:
     return folder / DATASET_FILE
 
 
+def draw(renderer: HomeRenderer, scene: Scene, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Depth, instances and classes of a scene from each pose, (N, H, W) each."""
+    images = blank_images(renderer.camera, len(poses))
+    for i in range(len(poses)):
+        renderer.set_scene(i, scene)
+    renderer.render(poses, **images)
+    return images["depth"][..., 0], images["instance"], images["semantic"]
+
+
+def oracle_success(episodes: int, **settings) -> float:
+    """Share of the episodes of ExtObjNav in which the oracle succeeds."""
+    env = gym.make("memenvs/ExtObjNav-v0", obs_mode="symbolic", **settings)
+    successes = []
+    for episode in range(episodes):
+        env.reset(seed=0 if episode == 0 else None)
+        done = False
+        while not done:
+            *_, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
+            done = terminated or truncated
+        successes.append(info["success"])
+    return np.mean(successes)
+
+
 def test_depth_and_ids_are_ours(dataset):
     rng = np.random.default_rng(0)
     cameras = (Camera(), Camera(height=48, width=64, hfov_deg=58.3, sample_of=(480, 640)))
@@ -60,29 +82,17 @@ def test_depth_and_ids_are_ours(dataset):
         points = home.navmap.random_points(rng, count)
         poses = head_camera_poses(points, rng.uniform(0, 2 * np.pi, count), rng.uniform(-0.8, 0.2, count))
         for camera in cameras:
-            shape = count, camera.height, camera.width
-            drawn = []
-            for renderer, scene in (
-                (Renderer(camera, count), Scene.from_house(house)),
-                (world.make_renderer(camera, count), home.make_scene(house)),
-            ):
-                for i in range(count):
-                    renderer.set_scene(i, scene)
-                depth, ids = np.zeros((*shape, 1), np.float32), np.zeros(shape, np.uint16)
-                classes = np.zeros(shape, np.uint8)
-                renderer.render(poses, depth=depth, instance=ids, semantic=classes)
-                drawn.append((depth[..., 0], ids.astype(int) * 256 + classes))
-            (depth, ids), (other_depth, other_ids) = drawn
-            near.append((np.abs(depth - other_depth) < 0.01).mean())
-            windows = np.lib.stride_tricks.sliding_window_view(ids, (3, 3), (1, 2)).reshape(
-                *ids[:, 1:-1, 1:-1].shape, 9
-            )
-            is_inner = (windows == windows[..., :1]).all(-1)  # no edge beside it
+            drawn = [
+                draw(Renderer(camera, count), Scene.from_house(house), poses),
+                draw(world.make_renderer(camera, count), home.make_scene(house), poses),
+            ]
+            near.append((np.abs(drawn[0][0] - drawn[1][0]) < 0.01).mean())
+            ids, other_ids = (instances.astype(int) * 256 + classes for _, instances, classes in drawn)
+            windows = np.lib.stride_tricks.sliding_window_view(ids, (3, 3), (1, 2))
+            is_inner = (windows == windows[..., :1, :1]).all((-1, -2))  # no edge beside it
             equal.append((ids == other_ids)[:, 1:-1, 1:-1][is_inner].mean())
             objects += int((ids // 256 >= len(home.house.instances)).sum())
-    print(
-        "depth within 1 cm:", np.round(near, 5), "ids equal off edges:", np.round(equal, 5), "object pixels:", objects
-    )
+    print("depth within 1 cm:", np.round(near, 5), "ids equal off edges:", np.round(equal, 5), "of objects:", objects)
     assert min(near) > 0.99
     assert min(equal) == 1.0
     assert objects > 100
@@ -134,28 +144,20 @@ def test_scenes_with_furniture_are_the_homes_they_were_made_of(tmp_path):
             continue
         points = home.navmap.random_points(rng, count)
         poses = head_camera_poses(points, rng.uniform(0, 2 * np.pi, count), rng.uniform(-0.8, 0.2, count))
-        drawn = []
-        for renderer, scene in (
-            (Renderer(camera, count), Scene.from_house(house)),
-            (world.make_renderer(camera, count), home.make_scene(home.house)),
-        ):
-            for i in range(count):
-                renderer.set_scene(i, scene)
-            depth, ids = np.zeros((count, 96, 96, 1), np.float32), np.zeros((count, 96, 96), np.uint16)
-            classes = np.zeros((count, 96, 96), np.uint8)
-            renderer.render(poses, depth=depth, instance=ids, semantic=classes)
-            drawn.append((depth, ids, classes))
+        drawn = [
+            draw(Renderer(camera, count), Scene.from_house(house), poses),
+            draw(world.make_renderer(camera, count), home.make_scene(home.house), poses),
+        ]
         shares = [
             (np.abs(drawn[0][0] - drawn[1][0]) < 0.01).mean(),
             *((drawn[0][k] == drawn[1][k]).mean() for k in (1, 2)),
         ]
         print("share of pixels with equal depth, instance and class:", np.round(shares, 4))
         assert shares[0] > 0.99 and shares[1] > 0.99 and shares[2] > 0.95
-    settings = {"obs_mode": "symbolic", "habitat_objects": write_objects(tmp_path / "ycb"), "layout_pool": 2}
-    env = gym.make("memenvs/ExtObjNav-v0", world="habitat", habitat_dataset=path, split="all", **settings)
-    success = [play(env, 0 if episode == 0 else None)[0]["success"] for episode in range(8)]
-    print("success of the oracle:", np.mean(success))
-    assert np.mean(success) >= 7 / 8
+    files = {"habitat_dataset": path, "habitat_objects": write_objects(tmp_path / "ycb")}
+    success = oracle_success(8, world="habitat", split="all", layout_pool=2, **files)
+    print("success of the oracle:", success)
+    assert success >= 7 / 8
 
 
 def test_stages_with_a_semantic_descriptor(dataset, tmp_path):
@@ -183,31 +185,10 @@ def test_stages_with_a_semantic_descriptor(dataset, tmp_path):
     assert np.median(np.abs(pairs[:, 0] - pairs[:, 1])) < 0.01
 
 
-def play(env: gym.Env, seed: int | None, steps: int = 500) -> tuple[dict, float]:
-    """Play an episode, or its first steps, with the oracle; its last info and return."""
-    _, info = env.reset(seed=seed)
-    total = 0.0
-    for _ in range(steps):
-        _, reward, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
-        total += float(reward)
-        if terminated or truncated:
-            break
-    return info, total
-
-
 def test_the_oracle_succeeds_as_often(dataset):
     success = {}
     for world in ({"world": "habitat", "habitat_dataset": dataset, "split": "all"}, {"world": "procedural"}):
-        env = gym.make("memenvs/ExtObjNav-v0", obs_mode="symbolic", trial_episodes=8, layout_pool=HOMES, **world)
-        successes = []
-        for episode in range(8 * HOMES):
-            _, info = env.reset(seed=0) if episode == 0 else env.reset()
-            done = False
-            while not done:
-                *_, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
-                done = terminated or truncated
-            successes.append(info["success"])
-        success[world["world"]] = np.mean(successes)
+        success[world["world"]] = oracle_success(8 * HOMES, trial_episodes=8, layout_pool=HOMES, **world)
     print(success)
     assert abs(success["habitat"] - success["procedural"]) <= 0.02
 

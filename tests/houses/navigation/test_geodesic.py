@@ -6,7 +6,7 @@ import math
 import numpy as np
 import scipy.ndimage
 
-from memenvs.houses.navigation.geodesic import SEED_RADIUS, fast_march, interpolate_field, interpolate_fields
+from memenvs.houses.navigation.geodesic import SEED_RADIUS, fast_march, interpolate_field
 
 
 def random_grid(seed: int, blocked: float = 0.2) -> np.ndarray:
@@ -84,17 +84,3 @@ def test_interpolation_is_bilinear_over_the_finite_neighbours():
     assert interpolate_field(field.ravel(), 17, 5.0, 5.5) == field[5, 4]
     assert interpolate_field(np.full(12, np.inf, np.float32), 4, 1.5, 1.5) == np.inf
     assert interpolate_field(field.ravel(), 17, 0.2, 3.0) == interpolate_field(field.ravel(), 17, 3.0, 12.0) == np.inf
-
-
-def test_many_robots_read_fields_of_their_own():
-    fields = [np.random.default_rng(k).random((8 + k) * (9 + k)).astype(np.float32) for k in range(3)]
-    widths = np.array([9, 10, 11])
-    origins, positions = (
-        np.array([[0.0, 0.0], [1.0, 2.0], [-1.0, 0.5]]),
-        np.array([[0.2, 0.2], [1.1, 2.3], [-0.8, 0.7]]),
-    )
-    out = np.empty(3)
-    addresses, sizes = np.array([field.ctypes.data for field in fields]), np.array([len(field) for field in fields])
-    interpolate_fields(addresses, sizes, widths, origins, 0.05, positions, out)
-    at = (positions - origins) / 0.05
-    assert out.tolist() == [interpolate_field(fields[k], widths[k], *at[k]) for k in range(3)]

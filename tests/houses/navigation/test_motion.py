@@ -79,18 +79,8 @@ def test_robots_drive_arcs_that_are_free():
     robot_mask, turns_freely = rng.random(count) < 0.8, rng.random(count) < 0.5
     free, width = navmap.free.ravel(), navmap.shape[1]
     positions, after, collided = starts.copy(), headings.copy(), np.zeros(count, bool)
-    drive_many(
-        np.repeat(free[None], count, 0),
-        np.full(count, width),
-        np.repeat(navmap.origin[None], count, 0),
-        navmap.cell_size,
-        positions,
-        after,
-        motions,
-        robot_mask,
-        turns_freely,
-        collided,
-    )
+    maps = np.repeat(free[None], count, 0), np.full(count, width), np.repeat(navmap.origin[None], count, 0)
+    drive_many(*maps, navmap.cell_size, positions, after, motions, robot_mask, turns_freely, collided)
     blocked = 0
     for k in range(count):
         pose, (distance, turn) = (*starts[k], headings[k]), motions[k]

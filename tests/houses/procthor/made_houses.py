@@ -18,26 +18,14 @@ def wall(name, room, start, end, **more):
 
 
 def make_object(asset, position, rotation=(0, 0, 0), **more):
-    return {
-        "id": asset,
-        "assetId": asset,
-        "position": dict(zip("xyz", position, strict=True)),
-        "rotation": dict(zip("xyz", rotation, strict=True)),
-        **more,
-    }
+    at, turned = (dict(zip("xyz", values, strict=True)) for values in (position, rotation))
+    return {"id": asset, "assetId": asset, "position": at, "rotation": turned, **more}
 
 
-def opening(name, wall0, wall1, room0, room1, low, high):
-    hole = [{"x": low[0], "y": low[1], "z": 0}, {"x": high[0], "y": high[1], "z": 0}]
-    return {
-        "id": name,
-        "wall0": wall0,
-        "wall1": wall1,
-        "room0": room0,
-        "room1": room1,
-        "holePolygon": hole,
-        "assetId": "Doorway_1",
-    }
+def opening(name, walls, rooms, low, high):
+    hole = [{"x": x, "y": y, "z": 0} for x, y in (low, high)]
+    sides = dict(zip(("wall0", "wall1", "room0", "room1"), (*walls, *rooms), strict=True))
+    return {"id": name, **sides, "holePolygon": hole, "assetId": "Doorway_1"}
 
 
 def two_rooms():
@@ -66,10 +54,10 @@ def two_rooms():
         "rooms": rooms,
         "walls": walls,
         "doors": [
-            opening("inner", "wall|B0", "wall|A2", "B", "A", (1, 0), (2, 2.1)),
-            opening("outer", "wall|A3", "wall|exterior|A3", "A", "A", (0.5, 0), (1.5, 2.1)),
+            opening("inner", ("wall|B0", "wall|A2"), "BA", (1, 0), (2, 2.1)),
+            opening("outer", ("wall|A3", "wall|exterior|A3"), "AA", (0.5, 0), (1.5, 2.1)),
         ],
-        "windows": [opening("window", "wall|B2", "wall|exterior|B2", "B", "B", (0.5, 1), (1.5, 2))],
+        "windows": [opening("window", ("wall|B2", "wall|exterior|B2"), "BB", (0.5, 1), (1.5, 2))],
         "objects": [table, make_object("Bat_1", (6, 0.05, 1), (90, 0, 0))],
     }
 

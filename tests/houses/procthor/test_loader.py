@@ -19,7 +19,7 @@ from memenvs.houses.house import House, polygon_area
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.houses.worlds import make_house_world
-from tests.houses.procthor.made_houses import SIZES, make_object, two_rooms, write_houses
+from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
 from tests.houses.solids import is_blocked, span
 
 PAGE = Path(__file__).parents[3] / "docs" / "houses.md"
@@ -126,8 +126,19 @@ def test_hovering_objects_are_set_down(tmp_path):
     mug = house["objects"][0]["children"][0]
     mug["position"]["y"] += 0.055
     mug["children"] = [make_object("Mug_1", (1, 0.955, 2.4))]
+    house["objects"].append(make_object("Strange_1", (1, 0.25, 1)))
     loaded = load_procthor(write_houses(tmp_path, house), 0)
     np.testing.assert_allclose([span(loaded, k)[0][2] for k in (5, 6)], [0.75, 0.85], atol=1e-5)
+    assert loaded.instances[-1] == "other|8"  # a type that is unknown
+
+
+def assert_open(loaded: House) -> None:
+    """The side of both rooms is one opening, which is the last door."""
+    door = loaded.doors[-1]
+    assert sorted(door.rooms) == [0, 1]
+    assert door.centre == pytest.approx((4, 1.5))
+    assert (door.width, door.height) == (3.0, 2.5)
+    assert not is_blocked(loaded, (4, 1.5), 1.4)
 
 
 def test_no_wall_between_rooms(tmp_path):
@@ -136,12 +147,7 @@ def test_no_wall_between_rooms(tmp_path):
     for side in house["walls"]:
         if side["id"] in ("wall|A2", "wall|B0"):
             side["empty"] = True
-    loaded = load_procthor(write_houses(tmp_path, house), 0)
-    (door,) = loaded.doors
-    assert sorted(door.rooms) == [0, 1]
-    assert door.centre == pytest.approx((4, 1.5))
-    assert (door.width, door.height) == (3.0, 2.5)
-    assert not is_blocked(loaded, (4, 1.5), 1.4)
+    assert_open(load_procthor(write_houses(tmp_path, house), 0))
 
 
 def test_same_finish_is_one_box(tmp_path):
@@ -153,28 +159,15 @@ def test_same_finish_is_one_box(tmp_path):
     assert len(inner) == 3
 
 
-def test_unknown_type_is_other(tmp_path):
-    house = two_rooms()
-    house["objects"] = [make_object("Strange_1", (1, 0.25, 1))]
-    loaded = load_procthor(write_houses(tmp_path, house), 0)
-    assert loaded.instances[-1].startswith("other|")
-    np.testing.assert_allclose(span(loaded, len(loaded.instances) - 1), [(0.75, 0.75, 0), (1.25, 1.25, 0.5)], atol=1e-6)
-
-
 def test_every_file_format(tmp_path):
     write_houses(tmp_path)  # for its sizes of assets
     houses = [two_rooms(), {**two_rooms(), "windows": []}]
     lines = "\n".join(map(json.dumps, houses)).encode()
     array = json.dumps(houses).encode()
-    contents = {
-        "jsonl": lines,
-        "jsonl.gz": gzip.compress(lines),
-        "json": array,
-        "json.gz": gzip.compress(array),
-    }
-    for ending, content in contents.items():
-        path = tmp_path / f"houses.{ending}"
-        path.write_bytes(content)
+    for ending, content in (("jsonl", lines), ("json", array)):
+        (tmp_path / f"houses.{ending}").write_bytes(content)
+        (tmp_path / f"houses.{ending}.gz").write_bytes(gzip.compress(content))
+    for path in tmp_path.glob("houses.*"):
         assert count_procthor(path) == 2
         assert [load_procthor(path, i).instances.count("window|3") for i in range(2)] == [1, 0]
 
@@ -227,7 +220,11 @@ def test_a_written_home_is_read_as_it_was(tmp_path, capsys):
     document = json.loads(out.read_text())
     for edit, message in (
         (_set("shapes", "half", 0, 0, 0.0), r"shapes\.half must be numbers above 0"),
+        (_set("shapes", "half", 0, [1, 2]), r"shapes\.half must be a list of \d+ times 3 numbers"),
         (_set("shapes", "semantic", 0, 255), r"shapes\.semantic must be numbers from 0"),
+        (_set("shapes", "instance", 1, 9999), r"shapes\.instance must be numbers"),
+        (_set("rooms", 0, "floor_material", "gold"), r"rooms\[0\]\.floor_material must be one of"),
+        (_set("instances", KeyError), "instances is missing"),
         (_set("rooms", 0, "polygon", document["rooms"][0]["polygon"][::-1]), r"polygon must be corners counter-clock"),
         (_set("rooms", 0, "polygon", 0, 0, -99.0), "rooms must lie within 100 by 100 m"),
         (_set("doors", []), "doors must join all"),
@@ -263,27 +260,18 @@ WRONG_HOUSES = (
     (_set("rooms", 0, "floorPolygon", FLAT), r"rooms\[0\].floorPolygon must be a polygon"),
     (_set("rooms", 1, "floorPolygon", BOW), r"rooms\[1\].floorPolygon must be a polygon"),
     (_set("rooms", 0, "floorPolygon", 2, "z", math.nan), r"floorPolygon\[2\].z must be a finite number, got nan"),
-    (_set("rooms", 0, "floorMaterial", 7), r"rooms\[0\].floorMaterial must be a JSON object"),
     (_set("walls", {}), "walls must be a list"),
     (_set("walls", 0, "roomId", "C"), r"walls\[0\].roomId must be the id of one of the rooms \['A', 'B'\]"),
     (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
     (_set("walls", 0, "empty", "yes"), r"walls\[0\].empty must be true or false"),
     (_set("doors", []), r"doors must join all 2 rooms.* no path leads from rooms\[0\] to rooms\[1\]"),
-    (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
     (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
-    (
-        _set("doors", 0, "holePolygon", 1, "x", 9),
-        r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.500",
-    ),
+    (_set("doors", 0, "holePolygon", 1, "x", 9), r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.5"),
     (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
     (_set("objects", 0, "children", 0, "position", KeyError), r"objects\[0\].children\[0\].position is missing"),
     (_set("rooms", 0, "floorPolygon", 2, "z", 1e308), r"floorPolygon\[2\].z must be a number from -10000 to 10000"),
     (_set("walls", 3, "polygon", 2, "y", 250), r"walls\[3\].polygon must be at most 100 m long and high"),
     (_set("rooms", [two_rooms()["rooms"][0]] * 101), "rooms must have at most 100 entries, got 101"),
-    (_set("rooms", 0, "floorPolygon", FLAT * 70), r"rooms\[0\].floorPolygon must have at most 200 entries, got 210"),
-    (_set("walls", two_rooms()["walls"] * 100), "walls must have at most 1000 entries, got"),
-    (_set("doors", two_rooms()["doors"] * 300), "doors must have at most 500 entries, got 600"),
-    (_set("windows", two_rooms()["windows"] * 501), "windows must have at most 500 entries, got 501"),
     (_set("objects", two_rooms()["objects"] * 3000), "objects must have at most 5000 entries, got 6000"),
     (_set("objects", two_rooms()["objects"] * 1700), "objects must be at most 5000 with all children, got 5100"),
     (_set("open_walls", {"segments": [[[1, 1], [1, 1]]]}), r"open_walls.segments\[0\] must be two different corners"),
@@ -325,19 +313,8 @@ def test_walls_that_holodeck_leaves_out(tmp_path):
     for segment in ([[4, 0], [4, 3]], [[4, 3], [4, 0]]):
         house["open_walls"] = {"segments": [segment], "openWallBoxes": []}
         loaded = load_procthor(write_houses(tmp_path, house), 0)
-        assert sorted(loaded.doors[-1].rooms) == [0, 1]
-        assert (loaded.doors[-1].width, loaded.doors[-1].height) == (3.0, 2.5)
-        assert not is_blocked(loaded, (4, 1.5), 1.4)
+        assert_open(loaded)
         assert loaded.rooms[0].type == "living_room"
     house["open_walls"] = []
     with pytest.raises(ValueError, match="doors must join all 2 rooms"):
         load_procthor(write_houses(tmp_path, house), 0)
-
-
-def test_wrong_asset_sizes(tmp_path):
-    path = write_houses(tmp_path, two_rooms())
-    sizes = tmp_path / "sizes.json"
-    for size in ([1, 2], [1, 0, 1], "big", [1, 1, math.nan]):
-        sizes.write_text(json.dumps({**SIZES, "Mug_1": {"type": "Mug", "size": size}}))
-        with pytest.raises(ValueError, match=r"sizes\.json: Mug_1\.size"):
-            load_procthor(path, 0, asset_sizes=sizes)

@@ -1,7 +1,5 @@
 """An independent, slow shader for tests: the colour of one pixel at a time, in float64."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -90,9 +88,8 @@ def shade(house: House, focal: float, eye: np.ndarray, point: np.ndarray, depth:
     return _shade_curved(house, focal, depth, k, own, rotation)
 
 
-def _shade_floor(
-    house: House, focal: float, eye: np.ndarray, point: np.ndarray, depth: float, *, is_floor: bool
-) -> np.ndarray:
+# The arguments of these are those of `shade`.
+def _shade_floor(house, focal, eye, point, depth, *, is_floor: bool) -> np.ndarray:
     room = house.rooms[0]
     material = room.floor_material if is_floor else MATERIAL_INDEX["plaster"]
     semantic = CLASS_INDEX["floor" if is_floor else "ceiling"]
@@ -104,9 +101,7 @@ def _shade_floor(
     return apply(texture, np.array(room.floor_colour if is_floor else CEILING_COLOUR), texels, light)
 
 
-def _shade_vertical(
-    house: House, focal: float, eye: np.ndarray, point: np.ndarray, depth: float, k: int, normal: np.ndarray
-) -> np.ndarray:
+def _shade_vertical(house, focal, eye, point, depth, k: int, normal: np.ndarray) -> np.ndarray:
     shapes = house.shapes
     right = np.array([-normal[1], normal[0], 0.0])  # along the face
     half = abs(own_axes(float(shapes.yaw[k])) @ right) @ shapes.half[k]
@@ -123,9 +118,7 @@ def _shade_vertical(
     return apply(texture, shapes.colour[k], texels, max(edge, 0.3) * directional(normal))
 
 
-def _shade_horizontal(
-    house: House, focal: float, eye: np.ndarray, point: np.ndarray, depth: float, k: int, up: float
-) -> np.ndarray:
+def _shade_horizontal(house, focal, eye, point, depth, k: int, up: float) -> np.ndarray:
     shapes = house.shapes
     wide, deep = 2 * float(shapes.half[k, 0]), 2 * float(shapes.half[k, 1])
     name, texture = texture_of(int(shapes.material[k]), int(shapes.semantic[k]), is_tall=deep > wide, is_vertical=False)
@@ -139,9 +132,7 @@ def _shade_horizontal(
     return apply(texture, shapes.colour[k], texels, directional(np.array([0.0, 0.0, up])))
 
 
-def _shade_curved(
-    house: House, focal: float, depth: float, k: int, own: np.ndarray, rotation: np.ndarray
-) -> np.ndarray:
+def _shade_curved(house, focal, depth, k: int, own: np.ndarray, rotation: np.ndarray) -> np.ndarray:
     shapes = house.shapes
     half = shapes.half[k].astype(float)
     normal = own / half

@@ -1,7 +1,5 @@
 """An independent, slow renderer for tests: every ray against every solid, in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX

@@ -1,7 +1,5 @@
 """The renderer against rays cast one by one, closed forms, and itself without culling."""
 
-from __future__ import annotations
-
 import math
 import pickle
 
@@ -41,17 +39,11 @@ def random_house(seed: int) -> House:
         kind = int(rng.integers(3))
         if kind == CYLINDER:
             half[1] = half[0]
-        centre = (*rng.uniform(0.0, 6.0, 2), half[2] + rng.uniform(0, 1.5))
-        builder.add(
-            kind,
-            centre,
-            half,
-            yaw=rng.uniform(-4, 4),
-            material=int(rng.integers(len(MATERIALS))),
-            colour=rng.integers(0, 256, 3),
-            semantic=int(rng.integers(6, len(CLASSES))),
-            instance=instance,
-        )
+        centre, yaw = (*rng.uniform(0.0, 6.0, 2), half[2] + rng.uniform(0, 1.5)), rng.uniform(-4, 4)
+        material, colour = int(rng.integers(len(MATERIALS))), rng.integers(0, 256, 3)
+        semantic = int(rng.integers(6, len(CLASSES)))
+        finish = {"material": material, "colour": colour, "semantic": semantic}
+        builder.add(kind, centre, half, yaw=yaw, instance=instance, **finish)
     return make_house(builder, L_SHAPE, np.array([(3, 3), (6, 3), (6, 6), (3, 6)], float))
 
 
@@ -161,32 +153,16 @@ def test_bits_depend_on_neither_threads_nor_neighbours_nor_what_else_is_drawn() 
         renderer.close()
 
 
-def test_only_masked_environments_are_drawn() -> None:
-    camera = Camera(height=12, width=16)
-    renderer = Renderer(camera, 3, threads=2)
-    for env in (0, 2):
-        renderer.set_scene(env, Scene.from_house(random_house(env)))
-    images = blank_images(camera, 3)
-    for image in images.values():
-        image[:] = 7
-    poses = np.full((3, 5), np.nan)
-    poses[2] = 1, 1, 1.2, 0.5, 0
-    renderer.render(poses, env_mask=np.array([False, False, True]), **images)
-    for image in images.values():
-        assert (image[:2] == 7).all()
-    assert_same(Frame(*(image[2] for image in images.values())), render_frame(random_house(2), camera, poses[2]))
-    renderer.render(poses, env_mask=np.zeros(3, bool), **images)
-    renderer.close()
-
-
 def test_homes_can_be_changed_for_larger_and_smaller_ones() -> None:
     camera, pose = Camera(height=20, width=20), (5.0, 5.0, 1.2, 0.3, 0.0)
     renderer = Renderer(camera, 2)
     empty, full = make_house(ShapeBuilder()), random_house(0)
+    poses = np.array([[np.nan] * 5, pose])
     for home in (empty, full, empty):
         renderer.set_scene(1, Scene.from_house(home))
         images = blank_images(camera, 2)
-        renderer.render(np.array([pose, pose]), env_mask=np.array([False, True]), **images)
+        renderer.render(poses, env_mask=np.array([False, True]), **images)  # what is not drawn needs no home
+        assert not any(image[0].any() for image in images.values())
         assert_same(Frame(*(image[1] for image in images.values())), render_frame(home, camera, pose))
 
 
@@ -196,22 +172,21 @@ def test_wrong_arguments_are_named() -> None:
     poses = np.zeros((2, 5))
     with pytest.raises(RuntimeError, match=r"without a home: \[0, 1\]"):
         renderer.render(poses)
+    scene = Scene.from_house(make_house(ShapeBuilder()))
     for env in range(2):
-        renderer.set_scene(env, Scene.from_house(make_house(ShapeBuilder())))
+        renderer.set_scene(env, scene)
     with pytest.raises(ValueError, match="env must be 0 to 1, got 2"):
-        renderer.set_scene(2, Scene.from_house(make_house(ShapeBuilder())))
-    with pytest.raises(ValueError, match=r"poses must have shape \(2, 5\), got \(2, 3\)"):
-        renderer.render(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="poses must be finite"):
-        renderer.render(poses * np.nan)
-    with pytest.raises(ValueError, match=r"rgb must be an array of uint8 \(2, 4, 6, 3\), got float64 \(2, 4, 6, 3\)"):
-        renderer.render(poses, rgb=np.zeros((2, 4, 6, 3)))
-    with pytest.raises(ValueError, match=r"depth must be an array of float32 \(2, 4, 6, 1\), got float32 \(2, 4, 6\)"):
-        renderer.render(poses, depth=np.zeros((2, 4, 6), np.float32))
-    with pytest.raises(ValueError, match="semantic must be C-contiguous"):
-        renderer.render(poses, semantic=np.zeros((2, 4, 12), np.uint8)[..., ::2])
-    with pytest.raises(ValueError, match=r"env_mask must be an array of bool \(2,\), got list"):
-        renderer.render(poses, env_mask=[True, False])  # type: ignore[arg-type]
+        renderer.set_scene(2, scene)
+    for values, message in (
+        ({"poses": np.zeros((2, 3))}, r"poses must have shape \(2, 5\), got \(2, 3\)"),
+        ({"poses": poses * np.nan}, "poses must be finite"),
+        ({"rgb": np.zeros((2, 4, 6, 3))}, r"rgb must be an array of uint8 \(2, 4, 6, 3\), got float64 \(2, 4, 6, 3\)"),
+        ({"depth": np.zeros((2, 4, 6), np.float32)}, r"depth must be .* float32 \(2, 4, 6, 1\), got .* \(2, 4, 6\)"),
+        ({"semantic": np.zeros((2, 4, 12), np.uint8)[..., ::2]}, "semantic must be C-contiguous"),
+        ({"env_mask": [True, False]}, r"env_mask must be an array of bool \(2,\), got list"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            renderer.render(**{"poses": poses, **values})  # type: ignore[arg-type]
     for name in ("num_envs", "threads"):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
             Renderer(camera, **{"num_envs": 1, "threads": 1, name: 0})
@@ -220,7 +195,6 @@ def test_wrong_arguments_are_named() -> None:
 def test_wrong_cameras_are_refused() -> None:
     for settings_, message in (
         ({"height": 0}, "height must be between 1 and 4096 pixels, got 0"),
-        ({"width": 5000}, "width must be between 1 and 4096 pixels, got 5000"),
         ({"hfov_deg": 180.0}, "hfov_deg must be between 1 and 170 degrees, got 180"),
         ({"height": 48, "width": 64, "sample_of": (480, 320)}, r"sample_of must be \(k \* 48, k \* 64\)"),
         ({"principal_point": (np.nan, 0.0)}, "principal_point must be finite"),

@@ -1,7 +1,5 @@
 """Colours of the compiled shader against a plain one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.houses.rendering.renderer import Camera, render_frame

@@ -8,7 +8,7 @@ from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.rendering.topdown import HOUSE_LEGEND, Marker, draw_legend, draw_topdown, object_colour
-from memenvs.houses.ycb import object_shapes, place_objects
+from memenvs.houses.ycb import object_shapes
 
 SCALE, MARGIN = 40.0, 0.4
 
@@ -18,12 +18,10 @@ def l_shaped_home() -> House:
     polygon = np.array([(0, 0), (4, 0), (4, 1.5), (2, 1.5), (2, 3), (0, 3)], float)
     builder = ShapeBuilder()
     builder.add(BOX, (2, 0.05, 1.35), (2, 0.05, 1.35), semantic=CLASS_INDEX["wall"])
-    builder.add(
-        BOX, (1, 1, 0.4), (0.4, 0.2, 0.4), yaw=0.5, colour=(255, 0, 0), semantic=CLASS_INDEX["dining_table"], instance=1
-    )
-    return House(
-        "l", builder.build(), (Room("study", polygon, 3, (100, 150, 100)),), (), (), ("building", "dining_table|1")
-    )
+    table = {"colour": (255, 0, 0), "semantic": CLASS_INDEX["dining_table"], "instance": 1}
+    builder.add(BOX, (1, 1, 0.4), (0.4, 0.2, 0.4), yaw=0.5, **table)
+    room = Room("study", polygon, 3, (100, 150, 100))
+    return House("l", builder.build(), (room,), (), (), ("building", "dining_table|1"))
 
 
 def pixel(image: np.ndarray, house: House, x: float, y: float) -> np.ndarray:
@@ -65,24 +63,21 @@ def test_path_runs_from_green_to_red_through_time():
     assert np.argmax(pixel(image, house, 3.5, 0.6)) == 0
     assert np.argmax(pixel(image, house, 0.8, 0.6)) == 2  # early: blue
     assert tuple(pixel(image, house, 0.5, 2.5)) == (0, 0, 255)
+    single = draw(house, paths=[np.array([[3.0, 1.0, 0.2]])])  # a path of one pose
+    assert np.argmax(pixel(single, house, 3.0, 1.0)) == 0
 
 
-def test_single_pose_is_a_path():
-    house = l_shaped_home()
-    assert np.argmax(pixel(draw(house, paths=[np.array([[3.0, 1.0, 0.2]])]), house, 3.0, 1.0)) == 0
-
-
-def test_wrong_paths_are_refused():
-    for path in (np.zeros((0, 2)), np.zeros((4, 1)), np.zeros(4)):
-        with pytest.raises(ValueError, match="path must have the shape"):
-            draw(l_shaped_home(), paths=[path])
-
-
-def test_wrong_scale_is_refused():
-    with pytest.raises(ValueError, match="pixels_per_metre must be > 0, got 0"):
-        draw_topdown(l_shaped_home(), pixels_per_metre=0)
-    with pytest.raises(ValueError, match="margin must be at least 0 m, got -1"):
-        draw_topdown(l_shaped_home(), margin=-1)
+def test_wrong_arguments_are_refused():
+    for options, message in (
+        ({"pixels_per_metre": 0}, "pixels_per_metre must be > 0, got 0"),
+        ({"margin": -1}, "margin must be at least 0 m, got -1"),
+        ({"paths": [np.zeros((0, 2))]}, "path must have the shape"),
+        ({"paths": [np.zeros(4)]}, "path must have the shape"),
+        ({"squares": np.zeros((2, 4))}, r"squares must have the shape \(K, 3\)"),
+        ({"crosses": np.zeros(2)}, r"crosses must have the shape \(K, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            draw_topdown(l_shaped_home(), **options)
 
 
 def test_navigable_cells_are_tinted():
@@ -91,41 +86,21 @@ def test_navigable_cells_are_tinted():
     plain, tinted = draw(house), draw(house, navigation=navigation)
     free = navigation.points(np.flatnonzero(navigation.free))
     blocked = navigation.points(np.flatnonzero(~navigation.free & (navigation.room >= 0)))
-    changed = [(pixel(plain, house, *p) != pixel(tinted, house, *p)).any() for p in free[::211]]
+    changed = [pixel(plain, house, *p)[0] > pixel(tinted, house, *p)[0] for p in free[::211]]  # less red
     assert np.mean(changed) > 0.95
     kept = [(pixel(plain, house, *p) == pixel(tinted, house, *p)).all() for p in blocked[::211]]
     assert np.mean(kept) > 0.8  # cells at an edge share pixels with their neighbours
 
 
 def test_labels_and_scale_are_drawn():
-    house, _ = place_objects(procedural_house(1), np.random.default_rng(0))
-    with_labels = draw_topdown(house, pixels_per_metre=SCALE)
-    without = draw_topdown(house, pixels_per_metre=SCALE, has_labels=False)
+    house = l_shaped_home()
+    with_labels, without = draw_topdown(house, pixels_per_metre=SCALE, margin=MARGIN), draw(house)
     assert with_labels.shape == without.shape
     assert (with_labels != without).any(-1).sum() > 200
-    assert (draw_topdown(house, pixels_per_metre=SCALE) == with_labels).all()
 
 
-def test_squares_and_crosses_are_where_they_belong():
+def test_a_label_stays_in_the_image():
     house = l_shaped_home()
-    plain = draw(house)
-    image = draw(house, squares=np.array([[3.25, 0.75, 0.5]]), crosses=np.array([[0.75, 2.25]]))
-    for x, y in ((3.25, 0.75), (3.05, 0.95)):
-        change = pixel(image, house, x, y) - pixel(plain, house, x, y)
-        assert change[2] > change[0] + 20  # blue, and what is under it shines through
-        assert np.abs(pixel(image, house, x, y) - (92, 84, 232)).max() > 20
-    for dx, dy in ((0.0, 0.0), (0.08, 0.08), (-0.08, 0.08)):
-        red, green, blue = pixel(image, house, 0.75 + dx, 2.25 + dy)
-        assert red > 150 and green < 100 and blue > 80
-    for x, y in ((2.9, 0.75), (0.75, 2.05), (0.5, 2.25)):
-        assert (pixel(image, house, x, y) == pixel(plain, house, x, y)).all()
-
-
-def test_a_ring_is_hollow_and_a_label_stays_in_the_image():
-    house = l_shaped_home()
-    ring = draw(house, markers=[Marker((1.0, 2.0), (0, 0, 255), 0.2, is_filled=False)])
-    assert pixel(ring, house, 1.0, 2.0).min() > 230
-    assert tuple(pixel(ring, house, 1.15, 2.0)) == (0, 0, 255)
     inside = draw(house, markers=[Marker((2.0, 1.0), label="bookshelf")])
     outside = draw(house, markers=[Marker((3.95, 1.0), label="bookshelf")])  # the text is wider than what is left
     ink = [(image.max(-1) < 110) & (draw(house).max(-1) > 150) for image in (inside, outside)]
@@ -133,20 +108,9 @@ def test_a_ring_is_hollow_and_a_label_stays_in_the_image():
     assert not ink[1][:, -1].any()
 
 
-def test_wrong_tables_are_refused():
-    for name, columns in (("squares", 3), ("crosses", 2)):
-        for wrong in (np.zeros((2, columns + 1)), np.zeros(columns)):
-            with pytest.raises(ValueError, match=rf"{name} must have the shape \(K, {columns}\)"):
-                draw(l_shaped_home(), **{name: wrong})
-
-
 def test_a_legend_takes_the_lines_that_it_needs():
-    entries = [
-        ("path", "the path"),
-        ("cross", "collision"),
-        ("square", "cell"),
-        (Marker((9.0, 9.0), (0, 0, 255)), "goal"),
-    ]
+    goal = Marker((9.0, 9.0), (0, 0, 255))
+    entries = [("path", "the path"), ("cross", "collision"), ("square", "cell"), (goal, "goal")]
     wide, narrow = draw_legend(entries, 600), draw_legend(entries, 200)
     assert wide.shape[1:] == (600, 3) and narrow.shape[1:] == (200, 3)
     assert narrow.shape[0] > wide.shape[0]
@@ -165,8 +129,5 @@ def test_the_legend_of_a_home_has_the_colours_of_its_map():
         patch = draw_legend([HOUSE_LEGEND[k]], 800)[12, 22].astype(int)  # the middle of the first sign
         for image in (plan, legend):
             assert (np.abs(image - patch).max(-1) < 16).sum() > 50, name
-    house, navigation = l_shaped_home(), NavigationMap(l_shaped_home())
-    green, red, blue = (draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)[k] for k in (1, 0, 2))
+    red, green, blue = draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)  # where a robot can be
     assert green > max(red, blue) + 20
-    tinted, bare = (pixel(draw(house, navigation=navmap), house, 3.0, 0.7) for navmap in (navigation, None))
-    assert tinted[0] < bare[0]  # less red in where a robot can be

@@ -62,9 +62,7 @@ def test_wrong_settings_are_named() -> None:
         ({"text": "words"}, "unknown key 'words' in text; choose from"),
         ({"options": "direction"}, r"'direction' in options must be a Box of shape \(options, numbers\), got Box"),
         ({"text": "direction"}, "'direction' in text must be a Box of whole numbers from 0 on with one axis, got Box"),
-        ({"width": 0}, "width must be an integer of at least 1, got 0"),
-        ({"hidden": -1}, "hidden must be an integer of at least 1, got -1"),
-        ({"words_dim": 0}, "words_dim must be an integer of at least 1, got 0"),
+        *(({name: 0}, f"{name} must be an integer of at least 1, got 0") for name in WIDTHS),
     ):
         with pytest.raises(ValueError, match=message):
             OptionsEncoder(SPACE, **changes)  # type: ignore[arg-type]

@@ -34,23 +34,6 @@ def pictures(count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (count, 48, 64, 3), np.uint8)
 
 
-def labelled(count: int) -> SymbolicDataset:
-    """Random pictures in which category k of ten is a bright cell."""
-    rng = np.random.default_rng(1)
-    data = SymbolicDataset(
-        pictures(count) // 4,
-        np.zeros((count, 12, 16, 20), bool),
-        np.zeros((count, 20), np.uint16),
-        rng.random((count, 32)).astype(np.float16),
-    )
-    for n in range(count):
-        row, column, category = rng.integers(12), rng.integers(16), n % 10
-        data.images[n, 4 * row : 4 * row + 4, 4 * column : 4 * column + 4] = 255
-        data.cells[n, row, column, category] = True
-        data.pixels[n, category] = 16
-    return data
-
-
 def test_outputs_by_hand(network: SymbolicEncoder) -> None:
     images = torch.from_numpy(pictures(3))
     seen = network.see(images)
@@ -73,8 +56,12 @@ def test_areas_are_those_of_symbolic_observations() -> None:
     np.testing.assert_allclose(pixels_of(areas.numpy()), [0, 1, 4096], rtol=1e-4)
 
 
-def test_labels_agree_with_each_other() -> None:
-    data = draw_symbolic_dataset(make_house_world("procedural", split="train"), [3], 12, seed=1)
+@pytest.fixture(scope="module")
+def data() -> SymbolicDataset:
+    return draw_symbolic_dataset(make_house_world("procedural", split="train"), [3], 12, seed=1)
+
+
+def test_labels_agree_with_each_other(data: SymbolicDataset) -> None:
     again = draw_symbolic_dataset(make_house_world("procedural", split="train"), [3], 12, seed=1)
     assert all(np.array_equal(one, other) for one, other in zip(data, again, strict=True))
     assert data.images.shape == (12, 48, 64, 3) and len(np.unique(data.images)) > 100
@@ -83,12 +70,12 @@ def test_labels_agree_with_each_other() -> None:
     assert 0 < data.rays.min() < data.rays.max() <= 1
 
 
-def test_a_training_learns(tmp_path: Path) -> None:
+def test_a_training_learns(data: SymbolicDataset, tmp_path: Path) -> None:
     """Its loop is that of `tests/studies/test_presence_pretraining.py`, which kills it and checks its settings."""
     losses: list[float] = []
-    config = SymbolicPretrainingConfig(epochs=2, batch_size=16)
-    pretrain_symbolic(labelled(64), config, tmp_path / "whole.safetensors", on_step=losses.append)
-    assert len(losses) == 8 and losses[-1] < losses[0]
+    config = SymbolicPretrainingConfig(epochs=10, batch_size=12)
+    pretrain_symbolic(data, config, tmp_path / "whole.safetensors", on_step=losses.append)
+    assert len(losses) == 10 and losses[-1] < losses[0]
 
 
 def test_saved_and_loaded(tmp_path: Path, network: SymbolicEncoder) -> None:

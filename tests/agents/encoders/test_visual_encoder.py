@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -14,8 +10,8 @@ from safetensors.torch import load, save_file
 from torch import nn
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
-from memenvs.agents.encoders import DictEncoder, FrozenEncoder, VisualEncoder, load_encoder, make_encoder, save_encoder
-from memenvs.agents.encoders.visual import GRID, STRIPS, WEIGHTS
+from memenvs.agents.encoders import FrozenEncoder, VisualEncoder, load_encoder, make_encoder, save_encoder
+from memenvs.agents.encoders.visual import GRID, STRIPS
 from memenvs.houses.worlds import make_house_world
 from studies.ext_objnav_pictures.pretraining.presence_dataset import render_dataset
 from studies.ext_objnav_pictures.pretraining.presence_pretraining import predict_presence
@@ -96,18 +92,11 @@ def test_broken_weights_are_named(tmp_path, network):
         load_encoder(path)
 
 
-def test_weights_come_with_the_package():
-    settings = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
-    patterns = settings["tool"]["setuptools"]["package-data"]["memenvs.agents"]
-    assert any(WEIGHTS.match(f"agents/{pattern}") for pattern in patterns)
-    assert WEIGHTS.stat().st_size < 4_000_000
-
-
 @pytest.mark.slow
 def test_micro_f1_in_unseen_homes():
-    data = render_dataset(make_house_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
+    data = render_dataset(make_house_world("procedural", split="validation"), range(1000, 1003), 20, seed=7)
     predicted, present = predict_presence(load_encoder(), data.images), data.present
-    assert present.sum() > 200
+    assert present.sum() > 100
     assert 2 * (predicted & present).sum() / (predicted.sum() + present.sum()) > 0.75  # guesses without the image: 0.2
 
 
@@ -137,20 +126,6 @@ def test_spaces(network):
             encoder.encoded_space(wrong)
     with pytest.raises(ValueError, match=r"unknown encoder 'resnet'; choose from \['cnn', 'symbolic'\]"):
         make_encoder("resnet")
-
-
-def test_rectified_layer():
-    space = spaces.Dict({"visual": spaces.Box(-1, 1, (3,)), "gps": spaces.Box(-1, 1, (2,))})
-    encoder = DictEncoder(space, widths={"visual": 4, "gps": 5}, rectified=["visual"])
-    values = {"visual": torch.randn(6, 3), "gps": torch.randn(6, 2)}
-    parts = encoder(values).split([5, 4] if next(iter(encoder.parts)) == "gps" else [4, 5], 1)
-    gps, visual = parts if next(iter(encoder.parts)) == "gps" else parts[::-1]
-    layer: Any = encoder.parts["visual"]
-    torch.testing.assert_close(visual, (values["visual"] @ layer[1].weight.T + layer[1].bias).clamp(min=0))
-    assert (visual == 0).any()
-    assert (gps < 0).any()
-    with pytest.raises(ValueError, match="unknown key 'goal' in rectified"):
-        DictEncoder(space, widths={"visual": 4}, rectified=["goal"])
 
 
 def test_a_policy_refuses_features_of_another_encoder(tmp_path, network):

@@ -12,6 +12,9 @@ from memenvs.agents.memory.attention import QUERY_BLOCK, KeyWindow, attend, mask
 
 #: Precision and head width.
 CASES = [(torch.float64, 6), (torch.float32, 8), (torch.float32, 32)]
+#: Of outputs and of gradients.
+TOLERANCES = {("cpu", torch.float64): (1e-10, 5e-10), ("cpu", torch.float32): (2e-5, 1e-4)}
+TOLERANCES |= {("cuda", torch.float32): (5e-3, 1e-2), ("cuda", torch.bfloat16): (5e-2, 0.1)}
 
 
 def by_definition(q: Tensor, k: Tensor, v: Tensor, visible: Tensor) -> Tensor:
@@ -29,16 +32,24 @@ def tensors(queries: int, keys: int, width: int, dtype: torch.dtype, large: floa
     return [x.requires_grad_() for x in made]
 
 
-def check(qkv: list[Tensor], visible: Tensor, causal: bool, mask: Tensor | KeyWindow | None) -> None:
-    """Output and gradients equal the definition's."""
-    got = attend(*qkv, causal=causal, mask=mask)
-    expected = by_definition(*qkv, visible).to(got.dtype)
-    tolerance = 1e-10 if got.dtype == torch.float64 else 2e-5
-    torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
-    direction = torch.randn(got.shape, generator=torch.Generator().manual_seed(5), dtype=got.dtype)
-    ours, theirs = torch.autograd.grad(got, qkv, direction), torch.autograd.grad(expected, qkv, direction)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, atol=tolerance * 5, rtol=tolerance * 5)
+def check(
+    qkv: list[Tensor],
+    visible: Tensor,
+    causal: bool,
+    mask: Tensor | KeyWindow | None,
+    device: str = "cpu",
+    dtype: torch.dtype | None = None,
+) -> None:
+    """Output and gradients equal the definition's; a GPU's kernels may round products to TF32."""
+    there = [x.detach().to(device, dtype).requires_grad_() for x in qkv]
+    got = attend(*there, causal=causal, mask=mask)
+    expected = by_definition(*qkv, visible).to(qkv[0].dtype)
+    close, of_gradients = TOLERANCES[device, got.dtype]
+    torch.testing.assert_close(got.to("cpu", expected.dtype), expected, atol=close, rtol=close)
+    direction = torch.randn(got.shape, generator=torch.Generator().manual_seed(5), dtype=expected.dtype)
+    ours = torch.autograd.grad(got, there, direction.to(device, dtype))
+    for a, b in zip(ours, torch.autograd.grad(expected, qkv, direction), strict=True):
+        torch.testing.assert_close(a.to("cpu", b.dtype), b, atol=of_gradients, rtol=of_gradients)
 
 
 @pytest.mark.slow
@@ -92,41 +103,17 @@ def test_masked_softmax_by_hand() -> None:
     torch.testing.assert_close(masked_softmax(scores, None), scores.softmax(-1))
 
 
-NEEDS_GPU = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a GPU that torch can use, and MEMENVS_TEST_GPU=1"
-)
-
-
-@NEEDS_GPU
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use, and MEMENVS_TEST_GPU=1")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_causal_on_a_gpu(dtype: torch.dtype) -> None:
-    for queries, keys in [(1, 200), (64, 64), (64, 65), (64, 200), (600, 1300)]:
-        visible = torch.ones(1, 1, queries, keys, dtype=torch.bool).tril(keys - queries)
-        for width in (8, 32):
-            check_gpu(tensors(queries, keys, width, torch.float32), visible, True, None, dtype)
-
-
-@NEEDS_GPU
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_windows_on_a_gpu(dtype: torch.dtype) -> None:
-    for queries, keys in [(1, 300), (300, 700), (513, 514)]:
-        window, visible = random_windows(queries, keys, 1)
-        there = KeyWindow(window.first.cuda(), window.last.cuda(), 1)
-        for width in (8, 32):
-            check_gpu(tensors(queries, keys, width, torch.float32), visible[:, None], False, there, dtype)
-
-
-def check_gpu(qkv: list[Tensor], visible: Tensor, causal: bool, mask: KeyWindow | None, dtype: torch.dtype) -> None:
-    """Output and gradients of a GPU; its kernels may round products to TF32."""
-    there = [x.detach().cuda().to(dtype).requires_grad_() for x in qkv]
-    got = attend(*there, causal=causal, mask=mask)
-    expected = by_definition(*qkv, visible).float()
-    tolerance = 5e-3 if dtype == torch.float32 else 5e-2
-    torch.testing.assert_close(got.float().cpu(), expected, atol=tolerance, rtol=tolerance)
-    direction = torch.randn(got.shape, generator=torch.Generator().manual_seed(5))
-    ours = torch.autograd.grad(got, there, direction.cuda().to(dtype))
-    for a, b in zip(ours, torch.autograd.grad(expected, qkv, direction), strict=True):
-        torch.testing.assert_close(a.float().cpu(), b, atol=2 * tolerance, rtol=2 * tolerance)
+def test_a_gpu(dtype: torch.dtype) -> None:
+    for width in (8, 32):
+        for queries, keys in [(1, 200), (64, 64), (64, 65), (64, 200), (600, 1300)]:
+            visible = torch.ones(1, 1, queries, keys, dtype=torch.bool).tril(keys - queries)
+            check(tensors(queries, keys, width, torch.float32), visible, True, None, "cuda", dtype)
+        for queries, keys in [(1, 300), (300, 700), (513, 514)]:
+            window, visible = random_windows(queries, keys, 1)
+            there = KeyWindow(window.first.cuda(), window.last.cuda(), 1)
+            check(tensors(queries, keys, width, torch.float32), visible[:, None], False, there, "cuda", dtype)
 
 
 def test_contradictions_are_named() -> None:

@@ -13,6 +13,7 @@ from memenvs.agents.memory.compressive.long_term import LongTerm, MergingLevels,
 from memenvs.agents.memory.compressive.queues import Queues
 from memenvs.agents.testing import make_subject
 from tests.agents.learners import MEMORIES, act, darkroom, learner
+from tests.agents.memory.comparison import steps as random_steps
 
 SIZES = {"dim": 8, "layers": 3, "heads": 2, "mlp_dim": 6, "block_length": 4, "memory_length": 8}
 SIZES |= {"compressed_lengths": (4,), "ratios": (2,)}
@@ -27,10 +28,9 @@ def make(name: str = "ct", **settings: object) -> Memory:
 
 def steps(count: int, batch: int = 1, seed: int = 0) -> StepInputs:
     """Random steps of one trial."""
-    embedding = torch.randn(batch, count, 10, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    start = torch.zeros(batch, count, dtype=torch.bool)
-    start[:, 0] = True
-    return StepInputs(embedding.requires_grad_(), start, start)
+    x = random_steps(count, 10, trials=[(0,)] * batch, seed=seed)
+    x.embedding.requires_grad_()
+    return x
 
 
 class Recorder(LongTerm):
@@ -213,35 +213,8 @@ def test_the_two_losses_have_weights_of_their_own():
     assert memory.auxiliary_loss() is None
 
 
-@pytest.mark.parametrize("name", ["ct-log", "lstm-o1"])
-def test_sequences_of_different_length_share_a_batch(name):
-    """Filled up in front, each row ends with the vectors that it has alone: nothing of the filling is kept."""
-    memory = make(name) if name in FORMS else make_subject(name, dim=8, capacity=12).memory
-    alone = [steps(length, seed=length) for length in (50, 7, 24, 1)]
-    embedding, start = torch.randn(4, 50, 10).double(), torch.zeros(4, 50, dtype=torch.bool)
-    for row, x in enumerate(alone):
-        length = x.embedding.shape[1]
-        embedding[row, 50 - length :] = x.embedding[0]
-        start[row, 50 - length] = True
-    _, state = memory(StepInputs(embedding, start, start), last=1)
-    vectors, mask = memory.vectors(state)
-    for row, x in enumerate(alone):
-        expected, own_mask = memory.vectors(memory(x)[1])
-        assert torch.equal(mask[row], own_mask[0][-mask.shape[1] :])
-        torch.testing.assert_close(vectors[row, mask[row]], expected[own_mask], atol=1e-9, rtol=0)
-
-
-@pytest.mark.slow
 def test_number_of_vectors():
-    """M = B + layers (K + sum of C + long-term vectors); an LSTM keeps exactly M of them, or all."""
-    sizes = {"ct": 0, "ct-lt": 1, "ct-log": 6}
-    for name, long_term in sizes.items():
-        memory = make(name)
-        vectors, mask = memory.vectors(memory(steps(120))[1])
-        assert vectors.shape == (1, 4 + 2 * (8 + 4 + long_term), 8), name
-        assert mask.all() or name == "ct-log"  # a level that has just merged has room
-    memory = make("ml-ct-lt")
-    assert memory.vectors(memory(steps(61))[1])[1].sum() == 1 + 2 * (4 + 2 + 1 + 1)  # one step of the new block
+    """An LSTM keeps as many as a Compressive Transformer with its defaults, or all."""
     for name, kept in (("lstm-o1", 12), ("lstm-on", 61)):
         memory = make_subject(name, dim=8, **({"capacity": 12} if name == "lstm-o1" else {})).memory
         x = steps(61)
@@ -253,16 +226,13 @@ def test_number_of_vectors():
 
 
 def test_learners_train_the_convolutions():
-    """PPO and Q-learning add the auxiliary loss; nothing is logged for a memory without one."""
+    """PPO and Q-learning add the auxiliary loss."""
     model = act(learner("ct-lt"), train=False)
     weight = model.policy.memory.queues.compress[0]["compressed1"].weight
     before = weight.clone()
     model.train()
     assert not torch.equal(weight, before)
     assert model.logger.name_to_value["train/auxiliary_loss"] > 0
-    none = act(learner("lstm"))
-    none.train()
-    assert "train/auxiliary_loss" not in none.logger.name_to_value and "train/value_loss" in none.logger.name_to_value
     policy = {"memory": "ct-lt", "memory_kwargs": MEMORIES["ct-lt"]}
     settings = {"capacity": 4, "episode_steps": 12, "updates_per_collect": 1, "batch_size": 2, "decisions": 2}
     dqn = EpisodeDQN("MemoryPolicy", darkroom(2, horizon=12), policy_kwargs=policy, device="cpu", **settings)

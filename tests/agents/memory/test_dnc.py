@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,8 @@ import pytest
 import torch
 
 from memenvs.agents.memory import StepInputs
-from memenvs.agents.memory.dnc import (
-    DNCConfig,
-    DNCMemory,
-)
+from memenvs.agents.memory.dnc import DNCConfig, DNCMemory
+from tests.agents.memory.comparison import assert_same, randomize, steps
 
 B, T, D = 2, 9, 3
 SMALL: dict[str, Any] = {"hidden_dim": 4, "cells": 5, "cell_dim": 3, "read_heads": 2}
@@ -21,18 +20,12 @@ SMALL: dict[str, Any] = {"hidden_dim": 4, "cells": 5, "cell_dim": 3, "read_heads
 
 def make(**kwargs: Any) -> DNCMemory:
     memory = DNCMemory(D, DNCConfig(**{**SMALL, **kwargs})).double()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in memory.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.8)
+    randomize(memory, 0.8)
     return memory
 
 
 def inputs() -> StepInputs:
-    generator = torch.Generator().manual_seed(1)
-    start = torch.zeros(B, T, dtype=torch.bool)
-    start[:, 0] = start[1, 5] = True
-    return StepInputs(torch.randn(B, T, D, generator=generator, dtype=torch.float64), start, start.clone())
+    return steps(T, D, trials=[(0,), (0, 5)])
 
 
 def sigmoid(x: Any) -> Any:
@@ -142,15 +135,11 @@ def test_dnc_by_its_equations(links: bool, checkpoint: int | None) -> None:
 def test_recomputing_changes_no_gradient(links: bool) -> None:
     x = inputs()
     x.embedding.requires_grad_()
-    gradients = []
-    for checkpoint in (None, 1, 4, T):
-        memory = make(links=links, checkpoint=checkpoint)
-        features, _ = memory(x)
-        weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=torch.float64).view_as(features)
-        gradients.append(torch.autograd.grad((features * weight).sum(), [x.embedding, *memory.parameters()]))
-    for others in gradients[1:]:
-        for one, other in zip(gradients[0], others, strict=True):
-            torch.testing.assert_close(other, one, atol=1e-12, rtol=0)
+    memory = make(links=links)
+    expected, _ = memory(x)
+    for checkpoint in (1, 4, T):
+        memory.config = replace(memory.config, checkpoint=checkpoint)
+        assert_same(memory(x)[0], expected, [x.embedding, *memory.parameters()], atol=1e-12)
 
 
 def test_sizes_of_the_paper() -> None:
@@ -182,9 +171,8 @@ def test_a_calibrated_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: 
             memory = DNCMemory(64, DNCConfig(hidden_dim=64, cells=12, cell_dim=32, read_heads=2, links=links))
             if is_calibrated:
                 memory.calibrate()
-            start = torch.zeros(48, 10, dtype=torch.bool)
             with torch.no_grad():
-                _, state = memory(StepInputs(torch.randn(48, 10, 64), start, start))
+                _, state = memory.double()(steps(10, 64, trials=[()] * 48))
         share, cell = state["write_weights"].max(1)
         assert least <= share.mean() <= most
         is_read = state["read_weights"].argmax(2) == cell[:, None]

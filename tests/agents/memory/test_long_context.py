@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,27 +14,26 @@ from benchmarks._flops import Flops
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.memory.attention import KeyWindow, attend
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory
+from tests.agents.memory.comparison import steps
 
 
 def test_the_prefix_gives_only_keys_and_values_to_the_last_layer() -> None:
     """Written out for one layer: no queries, attention or MLP for steps whose features are not wanted."""
-    dim, mlp, steps, last = 64, 96, 40, 5
+    dim, mlp, count, last = 64, 96, 40, 5
     memory = RelicMemory(dim, RelicConfig(layers=1, heads=2, dim=dim, mlp_dim=mlp, depth_dropout=0.0))
-    x = _inputs(steps, dim)
+    x = _inputs(count, dim)
     with Flops() as counted, torch.no_grad():
         memory(x, None, last)
-    products = 2 * dim * 2 * dim * steps + 2 * (2 * dim * dim + 3 * dim * mlp + dim * dim) * last
-    assert counted.total == products + 4 * dim * last * (steps + 1)
+    products = 2 * dim * 2 * dim * count + 2 * (2 * dim * dim + 3 * dim * mlp + dim * dim) * last
+    assert counted.total == products + 4 * dim * last * (count + 1)
 
 
-def _inputs(steps: int, dim: int) -> StepInputs:
-    episode, trial = torch.zeros(1, steps, dtype=torch.bool), torch.zeros(1, steps, dtype=torch.bool)
-    episode[:, ::100] = True
-    trial[:, 0] = True
-    return StepInputs(torch.randn(1, steps, dim, generator=torch.Generator().manual_seed(0)), episode, trial)
+def _inputs(count: int, dim: int) -> StepInputs:
+    x = steps(count, dim, trials=[(0,)], episodes=[range(0, count, 100)])
+    return replace(x, embedding=x.embedding.float())
 
 
-def _kept(run: Any) -> int:
+def kept_bytes(run: Any) -> int:
     """Bytes that autograd keeps of a computation, each storage once."""
     saved: dict[int, Tensor] = {}
 
@@ -52,10 +52,10 @@ def check_linear(make: Callable[[int], Callable[[], Tensor]], **settings: Any) -
     Twice as many steps at most double the largest tensor and what autograd keeps.
     """
     largest, kept = [], []
-    for steps in (2048, 4096):
-        run, outputs = make(steps), []
+    for count in (2048, 4096):
+        run, outputs = make(count), []
         with Flops(**settings) as counted:
-            kept.append(_kept(lambda: outputs.append(run())))  # noqa: B023
+            kept.append(kept_bytes(lambda: outputs.append(run())))  # noqa: B023
             outputs[0].sum().backward()
         largest.append(counted.largest)
     assert largest[1] <= 2.1 * largest[0]

@@ -7,9 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memenvs.agents.memory import StepInputs, make_memory
+from memenvs.agents.memory import make_memory
 from memenvs.agents.memory.attention import rotate, rotation_factors
 from memenvs.agents.memory.memo import MemoMemory
+from tests.agents.memory.comparison import assert_same, steps
 
 D, L, K, T = 8, 4, 2, 19
 SETTINGS = {"layers": 2, "heads": 2, "dim": D, "mlp_dim": 12, "segment_length": L, "summary_tokens": K}
@@ -64,38 +65,20 @@ def masked_transformer(memory: MemoMemory, embedding: Tensor, episode_first: lis
 def test_masked_transformer(overwrite):
     """Features and gradients, with two trials whose segments do not begin at the same steps."""
     memory = make(overwrite=overwrite)
-    embedding = torch.randn(2, T, D, dtype=torch.float64, requires_grad=True)
-    episode, trial = torch.zeros(2, T, dtype=torch.bool), torch.zeros(2, T, dtype=torch.bool)
-    trial[:, 0] = episode[:, 0] = True
-    episode[0, 6] = episode[1, 11] = trial[1, 3] = True
-    got, _ = memory(StepInputs(embedding, episode, trial))
+    x = steps(T, D, trials=[(0,), (0, 3)], episodes=[(6,), (11,)])
+    one, other = x.embedding.requires_grad_()
     expected = torch.stack(
         [
-            masked_transformer(memory, embedding[0], [0, 6]),
-            torch.cat(
-                [
-                    masked_transformer(memory, embedding[1, :3], [0]),
-                    masked_transformer(memory, embedding[1, 3:], [0, 8]),
-                ]
-            ),
+            masked_transformer(memory, one, [0, 6]),
+            torch.cat([masked_transformer(memory, other[:3], [0]), masked_transformer(memory, other[3:], [0, 8])]),
         ]
     )
-    torch.testing.assert_close(got, expected)
-    weight = torch.randn(expected.shape, dtype=torch.float64)
-    leaves = [embedding, *memory.parameters()]
-    for one, other in zip(
-        torch.autograd.grad((got * weight).sum(), leaves),
-        torch.autograd.grad((expected * weight).sum(), leaves),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other)
+    assert_same(memory(x)[0], expected, [x.embedding, *memory.parameters()])
 
 
 def test_state_grows_by_summaries():
     """After n whole segments the state has K tokens of each; with `overwrite` of one."""
-    start = torch.zeros(1, T, dtype=torch.bool)
-    start[:, 0] = True
-    x = StepInputs(torch.randn(1, T, D, dtype=torch.float64), start, start)
+    x = steps(T, D, trials=[(0,)])
     for overwrite, segments in ((False, T // L), (True, 1)):
         memory = make(overwrite=overwrite)
         assert memory.bounded is overwrite
@@ -105,6 +88,5 @@ def test_state_grows_by_summaries():
 
 def test_an_episode_that_is_too_long_is_refused():
     memory = make()
-    start = torch.zeros(1, T + 1, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"max_episode_steps'\] must be at least the steps of an episode, 20 so far"):
-        memory(StepInputs(torch.zeros(1, T + 1, D, dtype=torch.float64), start, start))
+        memory(steps(T + 1, D, trials=[()]))

@@ -1,8 +1,7 @@
-"""Poses on their path from an observation to a memory, past the features extractor."""
+"""Poses, places and moves on their path from an observation to a memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,168 +9,114 @@ import pytest
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
-from torch import Tensor
 
-import memenvs.agents.memory
+import memenvs  # noqa: F401  (registers)
 from memenvs.agents import PartialUpdatePPO
-from memenvs.agents.memory import Memory, State, StepInputs
-from memenvs.agents.memory.base import check_inputs, n_last_steps
 from memenvs.agents.policies.memory_policy import MemoryPolicy
+from memenvs.agents.vec_env import make_vec_env
 from tests.agents.learners import Noise, check_rollouts, check_segments
 
 POSE = spaces.Box(-3.0, 3.0, (3,), np.float32)
-SEEN = spaces.Dict({"pose": POSE, "range": spaces.Box(0.0, 1.0, (4,), np.float32)})
+RANGE = spaces.Box(0.0, 1.0, (4,), np.float32)
+SEEN = spaces.Dict({"range": RANGE, "pose": POSE, "place": spaces.Discrete(3), "move": spaces.Discrete(5)})
+#: Width of each input as a feature.
+WIDTHS = {"pose": 3, "place": 3, "move": 5}
 #: Settings of `Noise`: random poses and ranges, episodes of 11 steps.
-POSES: dict[str, Any] = {"observation_space": SEEN, "action_space": spaces.Discrete(3), "horizon": 11}
-
-
-@dataclass(frozen=True)
-class OdometerConfig:
-    """Nothing to set."""
-
-
-class Odometer(Memory):
-    """Gives the embedding, and the sum of all poses of the trial."""
-
-    uses_pose = True
-
-    def __init__(self, input_dim: int, config: OdometerConfig) -> None:
-        super().__init__()
-        self.config, self.input_dim, self.output_dim = config, input_dim, input_dim + 3
-
-    def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        return {"sum": torch.zeros(batch_size, 3)}
-
-    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        features, state = self(x, state)
-        return features[:, 0], state
-
-    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
-        batch, steps = check_inputs(x, self.input_dim, uses_pose=True)
-        total = self.initial_state(batch)["sum"] if state is None else state["sum"]
-        sums = []
-        for t in range(steps):
-            assert x.pose is not None
-            total = total * ~x.trial_start[:, t, None] + x.pose[:, t]
-            sums.append(total)
-        kept = n_last_steps(steps, last)
-        return torch.cat([x.embedding, torch.stack(sums, 1)], -1)[:, steps - kept :], {"sum": total}
-
-
-@pytest.fixture(autouse=True)
-def odometer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memenvs.agents.memory, "_TABLE", dict(memenvs.agents.memory._TABLE))
-    memenvs.agents.memory.register_memory("odometer", Odometer, OdometerConfig, "sums poses")
-
-
-def policy(space: spaces.Space = SEEN, memory: str = "odometer", **kwargs: Any) -> MemoryPolicy:
-    torch.manual_seed(0)
-    return MemoryPolicy(space, spaces.Discrete(3), lambda _: 1e-3, memory=memory, **kwargs)
-
-
-def observations(n: int, seed: int = 0) -> dict[str, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    return {"pose": torch.randn(n, 3, generator=generator), "range": torch.rand(n, 4, generator=generator)}
-
-
-def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
-    made = policy()
-    assert made.features_dim == 4
-    seen = observations(2)
-    assert torch.equal(made.features(seen), seen["range"])
-    assert torch.equal(made.extra_inputs(seen)["pose"], seen["pose"])
-    x = made.memory_inputs(
-        seen["range"][:, None], torch.zeros(2, 1, dtype=torch.int64), *torch.ones(2, 2, 1, dtype=torch.bool),
-        {"pose": seen["pose"][:, None]},
-    )  # fmt: skip
-    assert torch.equal(x.pose, seen["pose"][:, None])  # type: ignore[arg-type]
-    yes = torch.ones(2, dtype=torch.bool)
-    acted = made.act(seen, made.initial_state(2), yes, yes)
-    assert torch.equal(acted.state["sum"], seen["pose"])
-    assert acted.extra_inputs.keys() == {"pose"}
-    more = observations(2, seed=1)
-    _, state = made.predict({key: value.numpy() for key, value in more.items()}, acted.state, np.array([False, True]))
-    assert torch.equal(state["sum"], more["pose"] + torch.tensor([[1.0], [0.0]]) * seen["pose"])
-
-
-def test_for_other_memories_the_pose_is_a_key_like_the_rest() -> None:
-    made, seen = policy(memory="none"), observations(2)
-    assert torch.equal(made.features(seen), torch.cat([seen["pose"], seen["range"]], -1))
-    assert made.extra_inputs(seen) == {}
-    yes = torch.ones(2, dtype=torch.bool)
-    assert made.act(seen, made.initial_state(2), yes, yes).extra_inputs == {}
-
-
-def test_scene_memories_may_do_without_a_pose() -> None:
-    space = spaces.Dict({"range": SEEN["range"]})
-    made = policy(space, "smt", memory_kwargs={"poses": False})
-    seen = {"range": observations(2)["range"]}
-    assert made.extra_inputs(seen) == {}
-    yes = torch.ones(2, dtype=torch.bool)
-    assert made.act(seen, made.initial_state(2), yes, yes).values.shape == (2,)
-
-
-def test_observations_without_a_pose_are_named() -> None:
-    for space, message in (
-        (
-            spaces.Dict({"range": SEEN["range"]}),
-            r"'odometer' needs the key 'pose', \(3,\) of x, y and heading, in",
-        ),
-        (spaces.Box(0.0, 1.0, (4,), np.float32), "memory 'odometer' needs the key 'pose', .*PoseWrapper adds it"),
-        (spaces.Dict({"pose": spaces.Box(0.0, 1.0, (2,)), "range": SEEN["range"]}), "'odometer' needs the key 'pose'"),
-        (spaces.Dict({"pose": POSE}), "observations must have a key besides 'pose'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            policy(space)
-    made, yes = policy(), torch.ones(2, dtype=torch.bool)
-    with pytest.raises(ValueError, match=r"pose must be \(2, 1, 3\), got None"):
-        made.step(observations(2)["range"], made.initial_state(2), yes, yes)
-
-
-def ppo(memory: str, more: dict[str, Any] | None = None, **settings: Any) -> PartialUpdatePPO:
-    """A learner of two environments with random poses."""
-    policy = {"memory": memory, **({} if more is None else more)}
-    base = {"n_steps": 12, "n_updates": 2, "batch_size": 2, "n_epochs": 1, "seed": 0, "device": "cpu"}
-    env = DummyVecEnv([lambda: Noise(**POSES)] * 2)
-    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, **(base | settings))
-
-
-@pytest.mark.parametrize("frozen", [False, True])
-def test_learning_uses_the_poses_of_acting(frozen: bool) -> None:
-    model = ppo("odometer", {"freeze_features": frozen})
-    _, callback = model._setup_learn(24)
-    for _ in range(2):
-        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
-    poses = model.rollout_buffer.extra_inputs["pose"]
-    assert poses.abs().min() > 0
-    with torch.no_grad():
-        distribution, values, actions = model.evaluate(torch.arange(2), 0, 12)
-    torch.testing.assert_close(values, model.rollout_buffer.values)
-    torch.testing.assert_close(distribution.log_prob(actions), model.rollout_buffer.log_probs)
-    poses += 1.0
-    with torch.no_grad():
-        assert not torch.allclose(model.evaluate(torch.arange(2), 0, 12)[1], values)
-    model.learn(48)
-
-
-SETTINGS: dict[str, dict[str, Any]] = {
+POSES: dict[str, Any] = {
+    "observation_space": spaces.Dict({"pose": POSE, "range": RANGE}),
+    "action_space": spaces.Discrete(3),
+    "horizon": 11,
+}
+READER = {"dim": 8, "layers": 2, "mlp_dim": 6, "capacity": 5}
+MEMORIES: dict[str, dict[str, Any]] = {
     "smt": {"dim": 8, "heads": 2, "capacity": 4},
     "smt-factorized": {"dim": 8, "heads": 2, "n_centres": 3},
     "smt-causal": {"dim": 8, "heads": 2, "capacity": 4},
     "sm-pooling": {"dim": 8, "capacity": 3},
     "frmqn": {"dim": 8, "capacity": 4},
+    "t-fifo+a": READER,
+    "sat-fifo": READER | {"n_places": 3, "strategy": "mvfo"},
+    "sat-pm-ph": READER | {"n_places": 3, "chunk": 2, "top_k": 2},
 }
 
 
-@pytest.mark.parametrize("memory", SETTINGS)
+def policy(memory: str, space: spaces.Space = SEEN, **kwargs: Any) -> MemoryPolicy:
+    kwargs = {**MEMORIES.get(memory, {}), **kwargs}
+    return MemoryPolicy(space, spaces.Discrete(3), lambda _: 1e-3, memory=memory, memory_kwargs=kwargs)
+
+
+def test_an_input_goes_to_the_memory_that_requires_it_and_is_a_feature_of_others() -> None:
+    seen = {"range": torch.rand(2, 4), "pose": torch.randn(2, 3)}
+    seen |= {"place": torch.tensor([2, 0]), "move": torch.tensor([4, 1])}
+    yes = torch.ones(2, dtype=torch.bool)
+    for memory, required in (("sm-pooling", "pose"), ("sat-fifo", "place"), ("t-fifo+a", "move"), ("gru", None)):
+        made = policy(memory)
+        assert made.features_dim == 4 + sum(width for key, width in WIDTHS.items() if key != required)
+        acted = made.act(seen, made.initial_state(2), yes, yes)
+        assert list(acted.extra_inputs) == list(made.extra_inputs(seen)) == ([] if required is None else [required])
+        if required is not None:
+            assert torch.equal(acted.extra_inputs[required], seen[required])
+            number = torch.zeros(2, 1, dtype=torch.int64)
+            x = made.memory_inputs(
+                made.features(seen)[:, None], number, yes[:, None], yes[:, None], {required: seen[required][:, None]}
+            )
+            assert torch.equal(getattr(x, required)[:, 0], seen[required])
+
+
+def test_scene_memories_may_do_without_a_pose() -> None:
+    made, yes = policy("smt", spaces.Dict({"range": RANGE}), poses=False), torch.ones(2, dtype=torch.bool)
+    seen = {"range": torch.rand(2, 4)}
+    assert made.act(seen, made.initial_state(2), yes, yes).extra_inputs == {}
+
+
+def test_what_is_missing_is_named() -> None:
+    place = {"place": spaces.Discrete(3)}
+    space: spaces.Space
+    for space, memory, message in (
+        (spaces.Dict({"range": RANGE}), "smt", r"'smt' needs the key 'pose', \(3,\) of x, y and heading, in"),
+        (RANGE, "smt", "memory 'smt' needs the key 'pose', .*PoseWrapper adds it"),
+        (spaces.Dict({"pose": spaces.Box(0.0, 1.0, (2,)), "range": RANGE}), "smt", "'smt' needs the key 'pose'"),
+        (spaces.Dict({"range": RANGE}), "sat-fifo", "'sat-fifo' needs the key 'place', the number of a place, in"),
+        (
+            spaces.Dict({**place, "move": spaces.Box(0, 4, ())}),
+            "t-fifo+a",
+            r"'t-fifo\+a' needs the key 'move', the number of a",
+        ),
+        (spaces.Dict({"pose": POSE}), "smt", "observations must have a key besides 'pose'"),
+        (spaces.Dict(place), "sat-fifo", "observations must have a key besides 'place'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            policy(memory, space)
+    made, yes = policy("smt"), torch.ones(2, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"pose must be \(2, 1, 3\), got None"):
+        made.step(torch.rand(2, 12), made.initial_state(2), yes, yes)
+
+
+def ppo(memory: str, frozen: bool = False, **settings: Any) -> PartialUpdatePPO:
+    """A learner of two environments with random observations, and episodes of 11 steps."""
+    env = DummyVecEnv([lambda: Noise(SEEN, spaces.Discrete(3), 11)] * 2)
+    policy = {"memory": memory, "memory_kwargs": MEMORIES[memory], "freeze_features": frozen}
+    base = {"batch_size": 2, "n_epochs": 1, "seed": 0, "device": "cpu"}
+    return PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, **(base | settings))
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.slow
-def test_scene_memories_learn_with_ppo(memory: str) -> None:
-    for prefix_grad in ("full", "detach", "window"):
-        prefix = {"prefix_grad": prefix_grad, "prefix_window": 8}
-        check_segments(ppo(memory, {"memory_kwargs": SETTINGS[memory]}, n_steps=24, n_updates=3, **prefix))
+def test_learning_uses_the_inputs_of_acting(memory: str) -> None:
+    for prefix_grad, frozen in (("detach", True), ("window", False)):
+        check_segments(ppo(memory, frozen, n_steps=24, n_updates=3, prefix_grad=prefix_grad, prefix_window=8))
 
 
-@pytest.mark.parametrize("memory", SETTINGS)
-def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
-    carried = {"n_steps": 7, "n_updates": 1, "learning_rate": 1e-9, "reset_each_rollout": False}
-    check_rollouts(ppo(memory, {"memory_kwargs": SETTINGS[memory]}, **carried))
+@pytest.mark.parametrize("memory", [name for name in MEMORIES if name != "sat-pm-ph"])
+def test_bounded_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
+    check_rollouts(ppo(memory, n_steps=7, n_updates=1, learning_rate=1e-9, reset_each_rollout=False))
+
+
+def test_room_for_a_step_of_each_place_is_room_for_those_there_are() -> None:
+    env = make_vec_env("memenvs/RoomBallet-FIFO-v0", 2, seed=0, obs="symbols", place=True)
+    small = {"dim": 8, "layers": 1, "mlp_dim": 6, "capacity": 8}  # the environment has 8 rooms
+    made = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs={"memory": "sat-pm", "memory_kwargs": small}, n_steps=8)
+    assert made.policy.memory.config.n_places == 8
+    with pytest.raises(ValueError, match=r"capacity must be at least n_places \(8\).* got 7"):
+        policy = {"memory": "sat-pm", "memory_kwargs": {**small, "capacity": 7}}
+        PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, n_steps=8)

@@ -2,7 +2,7 @@
 
 A package that is not there is skipped by name.
 
-pip install --no-deps mlstm_kernels LRU-pytorch minGRU-pytorch
+pip install --no-deps mlstm_kernels LRU-pytorch
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memenvs.agents.memory.delta_rule import CHUNK, MLSTM, Decay, GatedDelta, GatedDeltaConfig, MLSTMConfig
-from memenvs.agents.memory.linear_recurrence import LRU, LRUConfig, linear_scan
+from memenvs.agents.memory.linear_recurrence import LRU, LRUConfig
 
 pytestmark = pytest.mark.nightly
 B, HEADS, N, WIDTH = 2, 3, 3, 8  # N chunks
@@ -84,11 +84,3 @@ def test_lru() -> None:
         expected = other(x)
         got, _ = ours(x, torch.zeros(B, 40, dtype=torch.bool), ours.initial_state(B))
     torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-3)
-
-
-def test_scan_in_logarithms() -> None:
-    """The scan of minGRU-pytorch in logarithms, which holds for positive numbers."""
-    package = pytest.importorskip("minGRU_pytorch.minGRU")
-    a, b = draw(B, 300, WIDTH, seed=0).sigmoid(), draw(B, 300, WIDTH, seed=1).exp()
-    expected = package.heinsen_associative_scan_log(a.log(), b.log())
-    torch.testing.assert_close(linear_scan(a, b, torch.zeros(B, WIDTH)), expected, atol=1e-4, rtol=1e-3)

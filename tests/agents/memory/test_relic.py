@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
+from tests.agents.memory.comparison import act, assert_same, randomize, steps
+from tests.agents.memory.test_long_context import kept_bytes
 
 B, T, D = 2, 19, 8
 SINKS = get_args(Sink)
@@ -18,40 +21,22 @@ EPISODES = (0, 4, 5, 13)
 
 
 def make(dtype: torch.dtype = torch.float64, scale: float = 0.4, **kwargs: object) -> RelicMemory:
-    cache_dtype = str(dtype).removeprefix("torch.")
-    settings = {
-        "layers": 2,
-        "heads": 2,
-        "dim": D,
-        "mlp_dim": 12,
-        "max_episode_steps": T,
-        "cache_dtype": cache_dtype,
-        **kwargs,
-    }
+    settings = {"layers": 2, "heads": 2, "dim": D, "mlp_dim": 12, "max_episode_steps": T}
+    settings |= {"cache_dtype": str(dtype).removeprefix("torch."), **kwargs}
     memory = RelicMemory(D, RelicConfig(**settings)).to(dtype).eval()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in memory.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=dtype) * scale)
+    randomize(memory, scale)
     return memory
 
 
-def inputs(episodes: tuple[int, ...] = EPISODES, steps: int = T, dtype: torch.dtype = torch.float64) -> StepInputs:
-    episode, trial = torch.zeros(B, steps, dtype=torch.bool), torch.zeros(B, steps, dtype=torch.bool)
-    episode[:, list(episodes)] = True
-    trial[:, 0] = True
-    embedding = torch.randn(B, steps, D, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
-    return StepInputs(embedding, episode, trial)
+def inputs(episodes: tuple[int, ...] = EPISODES) -> StepInputs:
+    return steps(T, D, trials=[(0,)] * B, episodes=[episodes] * B)
 
 
-def by_definition(memory: RelicMemory, x: StepInputs) -> tuple[Tensor, Tensor, Tensor]:
-    """Features, cached keys and values, and attention of one trial, one query at a time.
-
-    (B, T, D), (B, layers, 2, heads, T, width) and (B, layers, heads, T, sinks + T).
-    """
+def by_definition(memory: RelicMemory, x: StepInputs) -> tuple[Tensor, Tensor]:
+    """Features (B, T, D), and keys and values (B, layers, 2, heads, T, width), of one trial."""
     config = memory.config
     width, heads = config.head_dim, config.heads
-    caches, features, attention = [], [], []
+    caches, features = [], []
     for row in range(len(x.embedding)):
         index, since, run = [], [], 0
         for t in range(x.embedding.shape[1]):
@@ -62,8 +47,7 @@ def by_definition(memory: RelicMemory, x: StepInputs) -> tuple[Tensor, Tensor, T
         if config.sink == "token":
             h = torch.cat([(memory.sink_token + memory.positions[0])[None], h])
             index = [0, *index]
-        front = int(config.sink not in ("none", "token"))
-        cache, shares = [], []
+        cache = []
         for block in memory.blocks:
 
             def norm(z: Tensor, weight: Tensor) -> Tensor:
@@ -81,39 +65,27 @@ def by_definition(memory: RelicMemory, x: StepInputs) -> tuple[Tensor, Tensor, T
                 for z in (q, k):
                     rotated = torch.complex(z[..., : width // 2], z[..., width // 2 :]) * rotation[:, None]
                     z.data = torch.cat([rotated.real, rotated.imag], dim=-1).data
-            attended, share = torch.zeros_like(q), q.new_zeros(heads, len(h), front + len(h))
+            attended = torch.zeros_like(q)
             for i in range(len(h)):
                 for head in range(heads):
                     visible = [j for j in range(i + 1) if config.inter_episode or index[j] == index[i] or index[j] == 0]
                     weight = (k[visible, head] @ q[i, head] / math.sqrt(width)).exp()
                     total, value = weight.sum(), weight @ v[visible, head]
-                    if front:
+                    if config.sink not in ("none", "token"):
                         key = block.sink_key[head] if block.sink_key is not None else torch.zeros_like(q[i, head])
                         extra = (key @ q[i, head] / math.sqrt(width)).exp()
                         total = total + extra  # zero key: the 1 of softmax-one
                         value = value + (extra * block.sink_value[head] if block.sink_value is not None else 0)
-                        share[head, i, 0] = extra / total
                     attended[i, head] = value / total
-                    share[head, i, [front + j for j in visible]] = weight / total
             h = h + attended.flatten(1) @ block.attention_out.weight.T
             gate, up = (norm(h, block.mlp_norm.weight) @ block.gate_up.weight.T).chunk(2, dim=-1)
             curve = 0.5 * gate * (1 + torch.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
             h = h + (curve * up) @ block.down.weight.T
             cache.append(torch.stack([k, v]).transpose(1, 2))
-            shares.append(share[:, -x.embedding.shape[1] :])
         out = norm(h, memory.norm.weight) @ memory.output.weight.T + memory.output.bias
         features.append(out[-x.embedding.shape[1] :])
         caches.append(torch.stack(cache))
-        attention.append(torch.stack(shares))
-    return torch.stack(features), torch.stack(caches), torch.stack(attention)
-
-
-def act(memory: RelicMemory, x: StepInputs, max_steps: int | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-    state, features = memory.initial_state(B, max_steps=max_steps), []
-    for t in range(x.embedding.shape[1]):
-        feature, state = memory.step(x.steps(t, t + 1), state)
-        features.append(feature)
-    return torch.stack(features, 1), state
+    return torch.stack(features), torch.stack(caches)
 
 
 @pytest.mark.parametrize("sink", SINKS)
@@ -121,7 +93,7 @@ def act(memory: RelicMemory, x: StepInputs, max_steps: int | None = None) -> tup
 @torch.no_grad()
 def test_features_and_cache_follow_the_definition(sink: str, inter_episode: bool) -> None:
     memory, x = make(sink=sink, inter_episode=inter_episode), inputs()
-    features, cache, _ = by_definition(memory, x)
+    features, cache = by_definition(memory, x)
     torch.testing.assert_close(memory(x, None)[0], features, atol=1e-10, rtol=0)
     acted, state = act(memory, x)
     torch.testing.assert_close(acted, features, atol=1e-10, rtol=0)
@@ -154,40 +126,24 @@ def test_too_long_an_episode_is_refused() -> None:
 def test_long_passes_keep_less_and_give_the_same_gradients(
     last: int | None, inter_episode: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results, kept = [], []
+    memory = make(sink="kv", depth_dropout=0.3, mlp_dim=64, inter_episode=inter_episode).train()
+    x, features, kept = inputs(), [], []
     for long_steps in (T, T - 1):
         monkeypatch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
-        memory, x = make(sink="kv", depth_dropout=0.3, mlp_dim=64, inter_episode=inter_episode).train(), inputs()
         memory.generator.manual_seed(0)
-        saved: dict[int, int] = {}
-
-        def keep(tensor: Tensor, saved: dict[int, int] = saved) -> Tensor:
-            saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            features = memory(x, None, last)[0]
-        kept.append(sum(saved.values()))
-        features.square().sum().backward()
-        results.append([features, *(p.grad for p in memory.parameters() if p.grad is not None)])
-    assert len(results[0]) == len(results[1]) > 10
-    for a, b in zip(*results, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-12, rtol=0)
+        kept.append(kept_bytes(lambda: features.append(memory(x, None, last)[0])))
+    assert_same(features[1], features[0], memory.parameters(), atol=1e-12)
     assert kept[1] < 0.6 * kept[0]
 
 
 def test_depth_dropout() -> None:
     memory, x = make(depth_dropout=0.5).train(), inputs()
-    whole = memory.eval()(x, None)[0]
-    memory.train().generator.manual_seed(4)
+    memory.generator.manual_seed(4)
     kept = memory.generator.get_state()
     first = memory(x, None)[0]
     assert not torch.equal(first, memory(x, None)[0])
     memory.generator.set_state(kept)
     torch.testing.assert_close(memory(x, None)[0], first, atol=0, rtol=0)
-    torch.testing.assert_close(act(memory, x)[0], whole, atol=1e-12, rtol=0)
-    torch.testing.assert_close(memory.prefill(x, memory.initial_state(B))[0], whole, atol=1e-12, rtol=0)
-
     skipping = make(depth_dropout=1 - 1e-9).train()
     bare = x.embedding + skipping.positions[1 + torch.tensor([0, 1, 2, 3, 0, *range(8), *range(6)])]
     torch.testing.assert_close(skipping(x, None)[0], skipping.output(skipping.norm(bare)), atol=1e-12, rtol=0)
@@ -195,7 +151,8 @@ def test_depth_dropout() -> None:
 
 @torch.no_grad()
 def test_a_narrow_cache_is_close() -> None:
-    memory, x = make(torch.float32, 0.2, cache_dtype="bfloat16"), inputs(dtype=torch.float32)
-    acted, state = act(memory, x, max_steps=T)
+    memory, x = make(torch.float32, 0.2, cache_dtype="bfloat16"), inputs()
+    x = replace(x, embedding=x.embedding.float())
+    acted, state = act(memory, x, memory.initial_state(B, max_steps=T))
     assert state["cache"].dtype == torch.bfloat16
     torch.testing.assert_close(acted, memory(x, None)[0], atol=0.05, rtol=0)

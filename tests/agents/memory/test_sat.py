@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory import Memory, StepInputs, make_memory, place_codes, token_memory
+from memenvs.agents.memory import StepInputs, make_memory, place_codes, token_memory
 from memenvs.agents.memory.chunking import chunks_by_place, chunks_by_time
-from memenvs.agents.memory.place_codes import (
-    PlaceCode,
-    check_places,
-    sinusoid,
-)
+from memenvs.agents.memory.place_codes import PlaceCode, check_places, sinusoid
 from memenvs.agents.memory.sat import ChunkedMemory, MoveMemory, SpatialMemory
 from memenvs.agents.memory.token_memory import TokenMemory
 from memenvs.agents.memory.tokens import Tokens
 from memenvs.retention import retained
+from tests.agents.memory.comparison import assert_same, steps
 
 B, T, D = 2, 26, 6
 SMALL = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
@@ -34,14 +32,11 @@ def make(name: str, **kwargs: Any) -> TokenMemory:
     return made
 
 
-def inputs(steps: int = T, seed: int = 1) -> StepInputs:
-    generator = torch.Generator().manual_seed(seed)
-    start = torch.zeros(B, steps, dtype=torch.bool)
-    start[:, 0] = True
-    start[1:, 9:10] = True
-    embedding = torch.randn(B, steps, D, generator=generator, dtype=torch.float64)
-    place, move = (torch.randint(high, (B, steps), generator=generator) for high in (4, 5))
-    return StepInputs(embedding, start, start.clone(), place=place, move=move)
+def inputs() -> StepInputs:
+    generator = torch.Generator().manual_seed(2)
+    x = steps(T, D, trials=[(0,), (0, 9)])
+    place, move = (torch.randint(high, (B, T), generator=generator) for high in (4, 5))
+    return replace(x, place=place, move=move)
 
 
 def code(n: int) -> Tensor:
@@ -127,29 +122,17 @@ def test_equals_a_loop_over_decisions(name: str, kwargs: dict[str, Any], monkeyp
     x.embedding.requires_grad_()
     got, expected = memory(x)[0], plainly(memory, x)
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)  # tables of codes are of single precision
-    leaves = [x.embedding, *memory.parameters()]
-    weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
-    one, other = (
-        torch.autograd.grad((features * weight).sum(), leaves, materialize_grads=True) for features in (got, expected)
-    )
-    for ours, theirs in zip(one, other, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    assert_same(got, expected, [x.embedding, *memory.parameters()], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["sat-fifo", "sat-pm-ph"])
 def test_decisions_in_many_parts_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     memory, x = make(name, capacity=8), inputs()
     x.embedding.requires_grad_()
-    results = []
-    for at_once in (1 << 22, 300):
-        monkeypatch.setattr(token_memory, "MAX_ELEMENTS", at_once)
-        features, _ = memory(x)
-        gradients = torch.autograd.grad(
-            features.square().sum(), [x.embedding, *memory.parameters()], materialize_grads=True
-        )
-        results.append([features, *gradients])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+    at_once, _ = memory(x)
+    monkeypatch.setattr(token_memory, "MAX_ELEMENTS", 300)
+    in_parts, _ = memory(x)
+    assert_same(in_parts, at_once, [x.embedding, *memory.parameters()], atol=1e-10)
 
 
 def test_sinusoid_by_hand() -> None:
@@ -179,21 +162,14 @@ def test_place_codes() -> None:
 
 def test_wrong_places_and_moves_are_named() -> None:
     memory, x = make("sat-fifo"), inputs()
-    assert x.place is not None
-    assert x.move is not None
-    flags = x.episode_start, x.trial_start
-    with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, as many as the table has \(n_places\), got 4"):
-        memory(StepInputs(x.embedding, *flags, place=x.place + 1))
-    with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, .*, got -1"):
-        check_places(torch.tensor([0, -1, 9]), 4)
-    check_places(torch.tensor([[0, 3]]), 4)
+    for place in (4, -1):
+        with pytest.raises(ValueError, match=rf"place must be 0 \.\.\. 3, as many as .* \(n_places\), got {place}"):
+            memory(replace(x, place=torch.full((B, T), place)))
     check_places(torch.zeros(0, dtype=torch.int64), 4)
-    moving: Memory = make("t-fifo+a")
-    with pytest.raises(ValueError, match=r"move must be 0 \.\.\. 3, or 4 for none, got 5"):
-        moving(StepInputs(x.embedding, *flags, move=x.move.clamp(min=4) + 1))
-    with pytest.raises(ValueError, match=r"move must be 0 \.\.\. 3, or 4 for none, got -1"):
-        moving(StepInputs(x.embedding, *flags, move=torch.tensor([0, -1, 9]).repeat(2, 9)[:, 1:]))
-    moving(StepInputs(x.embedding, *flags, move=torch.tensor([0, 4]).repeat(2, 13)))
+    moving = make("t-fifo+a")
+    for move in (5, -1):
+        with pytest.raises(ValueError, match=rf"move must be 0 \.\.\. 3, or 4 for none, got {move}"):
+            moving(replace(x, move=torch.full((B, T), move)))
 
 
 def test_initial_weights_are_scaled_to_the_inputs_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from memenvs.agents.memory.pooling import PoolingMemory
 from memenvs.agents.memory.scene_memory import SceneMemory
 from memenvs.agents.memory.smt import AttentionBlock, SMTMemory
 from memenvs.agents.memory.smt_factorized import FactorizedMemory, farthest_points
+from tests.agents.memory.comparison import act, assert_same, steps
 
 B, T, D = 2, 17, 6
 VARIANTS: dict[str, list[dict[str, Any]]] = {
@@ -43,14 +45,11 @@ def make(name: str, dtype: torch.dtype = torch.float64, **kwargs: Any) -> Memory
     return make_memory(name, D, **{"dim": 8, **kwargs}).to(dtype)
 
 
-def inputs(dtype: torch.dtype = torch.float64, steps: int = T, batch: int = B) -> StepInputs:
+def inputs(dtype: torch.dtype = torch.float64) -> StepInputs:
     """Trials of one episode; the second row begins another one at step 11."""
-    generator = torch.Generator().manual_seed(1)
-    start = torch.zeros(batch, steps, dtype=torch.bool)
-    start[:, 0] = True
-    start[1:, 11:12] = True
-    embedding, pose = (torch.randn(batch, steps, width, generator=generator, dtype=dtype) for width in (D, 3))
-    return StepInputs(embedding, start, start.clone(), 3.0 * pose)
+    x = steps(T, D, trials=[(0,), (0, 11)])
+    pose = 3.0 * torch.randn(B, T, 3, generator=torch.Generator().manual_seed(2))
+    return replace(x, embedding=x.embedding.to(dtype), pose=pose.to(dtype))
 
 
 def plain_block(block: AttentionBlock, x: Tensor, y: Tensor) -> Tensor:
@@ -129,11 +128,7 @@ def test_decisions_equal_a_plain_loop(name: str) -> None:
 def check_decisions(memory: Memory, x: StepInputs, atol: float) -> None:
     assert isinstance(memory, SceneMemory)
     expected = torch.stack([torch.stack([plain_decision(memory, x, row, t) for t in range(T)]) for row in range(B)])
-    acted, state = [], memory.initial_state(B)
-    for t in range(T):
-        features, state = memory.step(x.steps(t, t + 1), state)
-        acted.append(features)
-    torch.testing.assert_close(torch.stack(acted, 1), expected, atol=atol, rtol=0)
+    torch.testing.assert_close(act(memory, x)[0], expected, atol=atol, rtol=0)
     torch.testing.assert_close(memory(x)[0], expected, atol=atol, rtol=0)
     at = torch.tensor([[3, 16, 9], [11, 0, 10]])
     chosen = torch.stack([expected[row, at[row]] for row in range(B)])
@@ -142,18 +137,11 @@ def check_decisions(memory: Memory, x: StepInputs, atol: float) -> None:
 
 def test_gradients_equal_those_of_a_plain_loop() -> None:
     x, at = inputs(), torch.tensor([[3, 16], [11, 10]])
-    weight = torch.randn(B, 2, 8, dtype=torch.float64)
     for name, k in (("smt", 1), ("smt", 4), ("smt-factorized", 0)):
         memory = make(name, **VARIANTS[name][k])
         assert isinstance(memory, SceneMemory)
         plain = [torch.stack([plain_decision(memory, x, row, int(t)) for t in at[row]]) for row in range(B)]
-        parameters = dict(memory.named_parameters())
-        grads = [
-            torch.autograd.grad((y * weight).sum(), list(parameters.values()), allow_unused=True)
-            for y in (torch.stack(plain), memory.features_at(x, at))
-        ]
-        for key, one, other in zip(parameters, *grads, strict=True):
-            torch.testing.assert_close(one, other, atol=1e-9, rtol=0, msg=f"{name} {key}")
+        assert_same(memory.features_at(x, at), torch.stack(plain), memory.parameters())
 
 
 def test_poses_can_be_left_out() -> None:
@@ -175,12 +163,11 @@ def test_pooling_begins_with_the_present_in_half_of_its_features(poses: bool) ->
     """The maximum over 40 equal steps would be the present one's in 1 of 40; that holds in the second half only."""
     torch.manual_seed(0)
     memory = make_memory("sm-pooling", 64, dim=64, poses=poses)
-    generator = torch.Generator().manual_seed(1)
-    pose = torch.randn(8, 40, 3, generator=generator) if poses else None
-    start = torch.zeros(8, 40, dtype=torch.bool)
-    x = StepInputs(torch.randn(8, 40, 64, generator=generator), start, start, pose)
-    other = StepInputs(x.embedding.clone(), start, start, pose)
-    other.embedding[:, -1] = torch.randn(8, 64, generator=generator)
+    pose = torch.randn(8, 40, 3) if poses else None
+    x = steps(40, 64, trials=[()] * 8)
+    x = replace(x, embedding=x.embedding.float(), pose=pose)
+    other = replace(x, embedding=x.embedding.clone())
+    other.embedding[:, -1] = torch.randn(8, 64)
     with torch.no_grad():
         changed = (memory(x)[0][:, -1] != memory(other)[0][:, -1]).float().mean(0)
     assert changed[:32].mean() > 0.9
@@ -212,12 +199,9 @@ def test_packed_decisions_equal_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     x, at = inputs(), torch.tensor([[3, 16, 9, 3, 1], [11, 0, 10, 16, 5]])
     for name, k in (("smt", 0), ("smt", 4), ("smt-factorized", 0), ("sm-pooling", 0)):
         memory = make(name, **VARIANTS[name][k])
-        results = []
-        for together, kept in ((1, 1 << 18), (12, 1 << 18), (1 << 18, 1 << 18), (12, 0)):
+        expected = memory.features_at(x, at)
+        for together, kept in ((1, 1 << 18), (12, 1 << 18), (12, 0)):
             monkeypatch.setattr(scene_memory, "ELEMENTS_AT_ONCE", {"cpu": together})
             monkeypatch.setattr(scene_memory, "CHECKPOINTED_ELEMENTS", {"cpu": kept})
-            features = memory.features_at(x, at)
-            results.append([features, *torch.autograd.grad(features.square().sum(), list(memory.parameters()))])
-        for other in results[1:]:
-            for one, two in zip(results[0], other, strict=True):
-                torch.testing.assert_close(one, two, atol=1e-9, rtol=0)
+            assert_same(memory.features_at(x, at), expected, memory.parameters())
+        monkeypatch.undo()

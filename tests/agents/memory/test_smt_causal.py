@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory import StepInputs, make_memory
+from memenvs.agents.memory import make_memory
 from memenvs.agents.memory.scene_memory import embed_relative_poses
 from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock
+from tests.agents.memory.comparison import steps
 
 T, D, DIM, HEADS, BASE = 13, 5, 8, 2, 50.0
 
@@ -58,10 +60,9 @@ def test_features_equal_the_equations(capacity: int, dtype: torch.dtype, atol: f
     torch.manual_seed(0)
     memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=capacity, rope_base=BASE).to(dtype)
     assert isinstance(memory, CausalMemory)
-    start = torch.zeros(1, T, dtype=torch.bool)
-    start[0, 0] = True
     pose = torch.randn(1, T, 3, dtype=dtype) * torch.tensor([4.0, 4.0, 2.0], dtype=dtype)
-    x = StepInputs(torch.randn(1, T, D, dtype=dtype), start, start, pose)
+    x = steps(T, D, trials=[(0,)])
+    x = replace(x, embedding=x.embedding.to(dtype), pose=pose)
     with torch.no_grad():
         h = memory.input(x.embedding[0])
         for block in memory.blocks:

@@ -40,10 +40,6 @@ def test_parameters() -> None:
         ("smt-factorized", {}, POSE + FUSION + 3 * ATT_BLOCK),
         ("smt-factorized", {"centres": "static"}, POSE + FUSION + 3 * ATT_BLOCK + 100 * 128),
         ("sm-pooling", {}, POSE + FUSION),
-        # FC, keys and values, LSTM of [psi, read] with two biases, map of the hidden state; the pose would be a feature
-        ("frmqn", {}, 208 * 128 + 128 + 2 * 128 * 128 + 4 * (3 * 128 * 128 + 2 * 128) + 128 * 128 + 3 * 128),
-        # relative poses in keys and values, a point and a sharpness for each head
-        ("smt-causal", {}, 208 * 128 + 128 + 2 * (ATT_BLOCK + 2 * 4 * 128 + 8 * 3)),
     ]:
         made = policy(memory, **kwargs)
         assert count(made.memory) == expected, (memory, kwargs)

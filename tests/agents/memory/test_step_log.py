@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 import torch
 from torch import Tensor
@@ -55,14 +53,3 @@ def test_the_log_equals_lists(capacity: int, reset_probability: float) -> None:
         assert newest(state, capacity) == lists.rows
         for before, then in old[-3:]:
             assert newest(before, capacity) == then
-
-
-def test_steps_are_copied_only_when_the_log_is_full() -> None:
-    capacity = 5
-    state = empty_log(3, capacity, {"a": (1,)}, torch.zeros(()))
-    places = []
-    for t in range(40):
-        state = append(state, {"a": torch.full((3, 1, 1), float(t))}, torch.zeros(3, 1, dtype=torch.bool), capacity)
-        places.append(state["a"].data_ptr())
-    moves = sum(one != other for one, other in itertools.pairwise(places))
-    assert moves == (40 - 2 * capacity - 1) // (capacity + 1) + 1  # `capacity` - 1 old ones and a new one stay

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
 from memenvs.agents.memory.trxl import Gate, RelativePositionBlock, TransformerXLConfig, TransformerXLMemory
+from tests.agents.memory.comparison import act, randomize, steps
 
 B, T, D = 2, 17, 8
 TRIALS = (0, 10)
@@ -18,20 +19,12 @@ TRIALS = (0, 10)
 def make(scale: float = 0.4, **kwargs: object) -> TransformerXLMemory:
     settings = {"layers": 2, "heads": 2, "dim": D, "mlp_dim": 12, "memory_length": 4, **kwargs}
     memory = TransformerXLMemory(D, TransformerXLConfig(**settings)).double().eval()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in memory.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * scale)
+    randomize(memory, scale)
     return memory
 
 
-def inputs(trials: tuple[int, ...] = TRIALS, episodes: tuple[int, ...] = ()) -> StepInputs:
-    trial = torch.zeros(B, T, dtype=torch.bool)
-    trial[:, list(trials)] = True
-    episode = trial.clone()
-    episode[:, list(episodes)] = True
-    embedding = torch.randn(B, T, D, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    return StepInputs(embedding, episode, trial)
+def inputs(trials: tuple[int, ...] = TRIALS) -> StepInputs:
+    return steps(T, D, [trials] * B)
 
 
 def by_definition(memory: TransformerXLMemory, x: StepInputs) -> Tensor:
@@ -82,11 +75,7 @@ def test_features_follow_the_definition(memory_length: int, monkeypatch: pytest.
     memory, x = make(memory_length=memory_length), inputs()
     expected = by_definition(memory, x)
     torch.testing.assert_close(memory(x)[0], expected, atol=1e-10, rtol=0)
-    state, acted = memory.initial_state(B), []
-    for t in range(T):
-        feature, state = memory.step(x.steps(t, t + 1), state)
-        acted.append(feature)
-    torch.testing.assert_close(torch.stack(acted, 1), expected, atol=1e-10, rtol=0)
+    torch.testing.assert_close(act(memory, x)[0], expected, atol=1e-10, rtol=0)
     monkeypatch.setattr("memenvs.agents.memory.trxl.QUERY_BLOCK", 5)  # some rows of the scores at a time
     torch.testing.assert_close(memory(x)[0], expected, atol=1e-10, rtol=0)
     torch.testing.assert_close(memory(x, last=7)[0], expected[:, -7:], atol=1e-10, rtol=0)
@@ -110,7 +99,6 @@ def test_no_gradient_through_the_memory() -> None:
 
 def test_dropout() -> None:
     memory, x = make(dropout=0.5), inputs()
-    whole = memory(x)[0]
     memory.train().generator.manual_seed(4)
     kept = memory.generator.get_state()
     first = memory(x)[0]
@@ -119,12 +107,6 @@ def test_dropout() -> None:
     torch.testing.assert_close(memory(x)[0], first, atol=0, rtol=0)
     dropped = torch.cat([memory(x)[0].flatten() for _ in range(20)]) == 0  # the last dropout is on the features
     assert 0.45 < float(dropped.double().mean()) < 0.55
-    state, acted = memory.initial_state(B), []
-    for t in range(T):  # acting is without it
-        feature, state = memory.step(x.steps(t, t + 1), state)
-        acted.append(feature)
-    torch.testing.assert_close(torch.stack(acted, 1), whole, atol=1e-12, rtol=0)
-    torch.testing.assert_close(memory.prefill(x, memory.initial_state(B))[0], whole, atol=1e-12, rtol=0)
     still = make(0.0, dropout=0.5).train()  # all that is left is the bias of the output, which keeps its mean
     with torch.no_grad():
         still.output.bias.fill_(1.0)
@@ -169,8 +151,6 @@ def test_gates_join_every_residual():
     for block in memory.blocks:
         for gate in block.gates:
             torch.nn.init.constant_(gate.bias, 100.0)
-    start = torch.zeros(2, 6, dtype=torch.bool)
-    start[:, 0] = True
-    x = StepInputs(torch.randn(2, 6, 8, dtype=torch.float64), start, start)
+    x = steps(6, 8, trials=[(0,)] * 2)
     features, _ = memory(x)
     torch.testing.assert_close(features, memory.output(memory.norm(x.embedding)))

@@ -40,11 +40,11 @@ def test_a_size_is_stored_as_its_settings_which_single_ones_overrule(tmp_path: P
 
 @pytest.mark.parametrize("memory", [name for name in MEMORIES if name != "none"])
 def test_memories_of_one_size_have_about_as_many_weights(memory: str) -> None:
-    for size in (50_000, 200_000):
-        made = make_memory(memory, WIDTH, **with_size(memory, size, {}, WIDTH))
-        weights = sum(parameter.numel() for parameter in made.parameters())
-        assert 0.7 * size < weights < 1.4 * size
-        assert count_weights(memory, with_size(memory, size, {}, WIDTH), WIDTH) == weights
+    size = 50_000  # `studies/matrix` has larger ones
+    settings = with_size(memory, size, {}, WIDTH)
+    weights = sum(parameter.numel() for parameter in make_memory(memory, WIDTH, **settings).parameters())
+    assert 0.7 * size < weights < 1.4 * size
+    assert count_weights(memory, settings, WIDTH) == weights
 
 
 def test_single_settings_overrule_a_number_of_weights() -> None:
@@ -111,7 +111,6 @@ def test_wrong_sizes_are_named(size: object) -> None:
     [
         (10, {}, "at least about 1776"),  # width 8: 3 * (8 * 64 + 8 * 8 + 2 * 8) weights
         (10**12, {}, r"at most about \d+"),
-        (10, {"hidden_dim": 8}, "at least about 1776"),
         (10**6, {"hidden_dim": 8}, "at most about 1776"),
     ],
 )

@@ -159,8 +159,10 @@ def test_the_hub(run: Path, hub: type[FakeApi], tmp_path: Path, capsys: pytest.C
     assert "written: https://huggingface.co/someone/dark-agent" in capsys.readouterr().out
     assert hub.created == [("someone/dark-agent", True)]
     assert f'load_pretrained("{NAME}")' in (hub.root / "someone/dark-agent/main/README.md").read_text()
+    for name in ("LICENSE", "modeling.py", "pytorch_model.bin"):
+        (hub.root / "someone/dark-agent/main" / name).touch()
     assert_same_policy(run, NAME)
-    assert "README.md" not in hub.downloads and "checkpoint.zip" in hub.downloads
+    assert set(hub.downloads) == {"checkpoint.zip", "config.json", "versions.json", "evaluation.json"}
     assert main(["pull", NAME, "--out", str(tmp_path / "pulled")]) == 0
     assert_same_policy(run, tmp_path / "pulled")
     assert main(["pull", f"{NAME}@v2", "--out", str(tmp_path / "other")]) == 2
@@ -183,15 +185,6 @@ def test_without_a_connection_the_error_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_only_files_of_an_agent_are_downloaded(run: Path, hub: type[FakeApi]) -> None:
-    push_to_hub(run, NAME)
-    for name in ("LICENSE", "modeling.py", "pytorch_model.bin"):
-        (hub.root / "someone/dark-agent/main" / name).touch()
-    hub.downloads = []
-    load_pretrained(NAME)
-    assert set(hub.downloads) == {"checkpoint.zip", "config.json", "versions.json", "evaluation.json"}
-
-
 def test_wrong_names_are_refused(run: Path, hub: type[FakeApi], tmp_path: Path) -> None:
     for name in ("hf:", "hf:agent", "hf:a/b/c", "hf:a/b@", "hf:../b", "hf:a/b c"):
         for call in (load_pretrained, lambda name: push_to_hub(run, name)):
@@ -199,8 +192,8 @@ def test_wrong_names_are_refused(run: Path, hub: type[FakeApi], tmp_path: Path) 
                 call(name)
     with pytest.raises(ValueError, match="must have no revision to push to, got 'hf:a/b@v1'"):
         push_to_hub(run, "hf:a/b@v1")
-    with pytest.raises(ValueError, match=r"unknown pretrained agent 'nope'; .* or a folder with an agent, or hf:"):
-        load_pretrained("nope")
+    with pytest.raises(ValueError, match=r"unknown pretrained agent 'extobjnav-smal'.* mean 'extobjnav-small'.*hf:"):
+        load_pretrained("extobjnav-smal")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / ".DS_Store").touch()
     save_to_folder(run, tmp_path / "notes")  # empty but for what macOS writes
@@ -248,13 +241,9 @@ def test_a_model_that_answers(
     evaluation = Path("trained/ballet/evaluation.json").read_bytes()
     assert main(["evaluate", "runs/ballet", "--json"]) == 0
     assert Path("runs/ballet/evaluation.json").read_bytes() == Path("agent/evaluation.json").read_bytes() == evaluation
-    whole, smaller = (Path(folder, "checkpoint.zip").stat().st_size for folder in ("trained/ballet", "agent"))
-    assert smaller < whole / 2  # Adam has two numbers a weight
     _, metadata, text = Path("agent/README.md").read_text(encoding="utf-8").split("---\n", 2)
     accuracy = json.loads(evaluation)["agent"]["metrics"]["accuracy"]["mean"]
-    data = yaml.safe_load(metadata)
-    assert data["tags"][0] == "supervised-learning"
-    (metric,) = data["model-index"][0]["results"][0]["metrics"]
+    (metric,) = yaml.safe_load(metadata)["model-index"][0]["results"][0]["metrics"]
     assert (metric["name"], metric["value"]) == ("accuracy", accuracy)
     assert (
         "A model that answers for `memenvs/RoomBallet-FIFO-v0`" in text and f"| agent | 100 | {accuracy:.3g} +-" in text

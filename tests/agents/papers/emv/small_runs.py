@@ -22,11 +22,16 @@ T5_SIZES = {"d_model": 16, "d_ff": 24, "d_kv": 8, "num_layers": 1, "num_heads": 
 POLICY = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "memory_kwargs": QUEUES}
 
 
+def make_small(policy: dict[str, Any], seed: int = 0) -> Any:
+    """A model that has not learned; its weights follow from the seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return make_question_answering("memenvs/EpisodicQA-v0", DATA, policy)
+
+
 def save_untrained(path: Path, policy: dict[str, Any] = POLICY) -> None:
     """Write the checkpoint of a model that has not learned."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = make_question_answering("memenvs/EpisodicQA-v0", DATA, policy)
+    model = make_small(policy)
     settings = {"env": "memenvs/EpisodicQA-v0", "env_kwargs": DATA, "policy": policy, "seed": 0, "total_steps": 1}
     SupervisedLearner(model, QuestionConfig(), 1).save(path, settings)
 

@@ -11,18 +11,11 @@ import torch
 
 from memenvs.agents.algorithms.supervised import SupervisedLearner
 from memenvs.agents.experiments.prediction_experiment import QueryPlayer
-from memenvs.agents.papers.emv.config import AnswererConfig, QuestionConfig
+from memenvs.agents.papers.emv.config import QuestionConfig
 from memenvs.agents.papers.emv.conversation import frame_shares
 from memenvs.agents.papers.emv.data import SYMBOLIC, draw_renaming
 from memenvs.agents.papers.emv.experiment import make_question_answering
-from memenvs.agents.papers.emv.frames import (
-    WIDTHS,
-    Codes,
-    DateEncoder,
-    FrameEmbedding,
-    days_since_2020,
-    elapsed_units,
-)
+from memenvs.agents.papers.emv.frames import WIDTHS, Codes, DateEncoder, FrameEmbedding, days_since_2020, elapsed_units
 from memenvs.agents.papers.emv.learner import QuestionBatch
 from memenvs.agents.papers.emv.slots import (
     ANSWER_SLOTS,
@@ -33,7 +26,6 @@ from memenvs.agents.papers.emv.slots import (
     question_slots,
     slots_to_tuples,
 )
-from memenvs.agents.presets import find_preset
 from memenvs.certificates.playing import play_scores
 from memenvs.core import TrialVectorEnv
 from memenvs.verbalization.config import EpisodicQAConfig
@@ -46,17 +38,15 @@ from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.tuples import tuples_to_clauses
 from memenvs.verbalization.language.wordings import FAMILIES, KINDS
 from memenvs.verbalization.symbols import LOCATIONS, OBJECTS, SYMBOL_IDS, SYMBOLS
-from tests.agents.papers.emv.small_runs import DATA, QUEUES
+from tests.agents.papers.emv.small_runs import DATA, QUEUES, make_small
 
+LSTM = {"dim": 8, "layers": 1}
 SMALL = {"dim": 8, "head_dim": 16, "head_heads": 2, "head_layers": 1, "questions": 4}
 
 
 def make(memory: str = "ct-lt", **changes):
-    kwargs = {"none": {}, "lstm-on": {"dim": 8, "layers": 1}}.get(memory, QUEUES)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        settings = {**SMALL, "memory": memory, "memory_kwargs": kwargs, **changes}
-        return make_question_answering("memenvs/EpisodicQA-v0", DATA, settings)
+    kwargs = {"none": {}, "lstm-on": LSTM, "lstm-o1": LSTM | {"capacity": 12}}.get(memory, QUEUES)
+    return make_small({**SMALL, "memory": memory, "memory_kwargs": kwargs, **changes})
 
 
 def test_dates():
@@ -177,7 +167,7 @@ def first_clauses(model, batch: QuestionBatch, memory: tuple[torch.Tensor, torch
 def test_answers_depend_on_their_own_history_and_question_alone(arrays, frame_counts):
     """In a batch or alone, with other questions or without: the memory sees no question and no padding."""
     longest, shortest = int(frame_counts.argmax()), int(np.where(frame_counts > 0, frame_counts, 10**6).argmin())
-    for memory in ("ct-lt", "lstm-on", "none"):
+    for memory in ("ct-lt", "ct-log", "lstm-on", "lstm-o1", "none"):
         model = make(memory).double().eval()
         together = first_clauses(
             model, QuestionBatch(arrays, np.array([longest, shortest]), np.array([[0, 1, 2], [1, 2, 3]]))
@@ -220,13 +210,11 @@ def test_learning(arrays, lengths, frame_counts):
 
 
 def test_batches(lengths):
-    """Longer histories join by the curriculum, in equal shares; validation is on other episodes; seeds decide."""
+    """Questions differ; validation is on other episodes; seeds decide."""
     model = make(curriculum=[2, 4, 6])
-    for step, expected in ((0, {1}), (2, {1, 2}), (5, {1, 2, 3}), (6, {1, 2, 3, 5})):
-        batch = model.sample(200, np.random.default_rng(step), "train", step)
-        drawn, counts = np.unique(lengths[batch.histories], return_counts=True)
-        assert set(drawn.tolist()) == expected and counts.min() > 0.6 * 200 / len(expected)
-        assert batch.questions.shape == (200, 4) and all(len(set(row)) == 4 for row in batch.questions.tolist())
+    batch = model.sample(200, np.random.default_rng(6), "train", 6)
+    assert set(lengths[batch.histories].tolist()) == {1, 2, 3, 5}
+    assert batch.questions.shape == (200, 4) and all(len(set(row)) == 4 for row in batch.questions.tolist())
     same = model.sample(200, np.random.default_rng(6), "train", 6)
     assert (same.histories == batch.histories).all() and (same.questions == batch.questions).all()
     valid = model.sample(5, np.random.default_rng(0), "test")
@@ -307,7 +295,6 @@ def test_wrong_settings_are_named():
             make_question_answering("memenvs/EpisodicQA-v0", DATA, {**SMALL, **settings})
     with pytest.raises(ValueError, match=r"env must be an EpisodicQA, .* got 'memenvs/Darkroom-v0'"):
         make_question_answering("memenvs/Darkroom-v0", {}, {})
-    assert AnswererConfig().head_layers == 2
 
 
 @pytest.mark.slow
@@ -328,22 +315,6 @@ def test_sources_of_an_answer(arrays, lengths, frame_counts):
     assert frame_shares(make("none"), batch) is None
     with pytest.raises(ValueError, match=r"one question about one history, got \(1, 2\)"):
         frame_shares(make(), replace(batch, questions=np.array([[0, 1]])))
-
-
-@pytest.mark.learning
-@pytest.mark.nightly  # test_learning shows on every change that the loss falls
-def test_one_batch_is_learned_by_heart():
-    """Memory, head and loss fit: four questions about each of 16 histories, none renamed, within 200 updates."""
-    env_kwargs = {**DATA, "split": "valid", "lengths": (1,)}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        policy = find_preset("episodic-qa").policy | {"questions": 4}
-        model = make_question_answering("memenvs/EpisodicQA-v0", env_kwargs, policy)
-    batch = model.sample(16, np.random.default_rng(0), "test")
-    model.sample = lambda count, rng, split, step=0: batch
-    settings = QuestionConfig(batch_size=16, learning_rate=4e-3, warmup_steps=20)
-    SupervisedLearner(model, settings, 200).learn(200)
-    assert model.eval().scores(batch)["accuracy"].mean() > 0.9
 
 
 def test_places_get_each_name_of_their_role_equally_often():

@@ -19,18 +19,14 @@ from memenvs.verbalization.language.log import Log
 from memenvs.verbalization.language.score import CORRECT, score_answer
 from memenvs.verbalization.language.tokenizer import ANSWER_TOKENS, END, PAD, TOKENIZER, UNKNOWN
 from memenvs.verbalization.language.wordings import KINDS
-from tests.agents.papers.emv.small_runs import DATA, QUEUES, T5_SIZES, save_untrained
+from tests.agents.papers.emv.small_runs import DATA, QUEUES, T5_SIZES, make_small, save_untrained
 
 SMALL = {"answers": "text", "text": {"sizes": T5_SIZES}, "dim": 8, "questions": 4}
 
 
 def make(memory: str = "ct-lt", **changes) -> TextAnswering:
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        settings = {**SMALL, "memory": memory, "memory_kwargs": QUEUES if memory == "ct-lt" else {}, **changes}
-        model = make_question_answering("memenvs/EpisodicQA-v0", DATA, settings)
-    assert isinstance(model, TextAnswering)
-    return model
+    kwargs = QUEUES if memory == "ct-lt" else {}
+    return make_small({**SMALL, "memory": memory, "memory_kwargs": kwargs, **changes})
 
 
 def test_right_answers_about_problems_are_not_cut():
@@ -71,7 +67,7 @@ def test_answers_to_learn_are_right_and_can_be_known(arrays):
 def test_loss_and_answers_are_those_of_each_question_alone(arrays, frame_counts):
     """Parts by length, other questions and padding change nothing; the memory and the resolved times do."""
     longest, shortest = int(frame_counts.argmax()), int(np.where(frame_counts > 0, frame_counts, 10**6).argmin())
-    batch = QuestionBatch(arrays, np.array([longest, shortest]), np.array([[0, 1, 2], [1, 2, 3]]))
+    batch = QuestionBatch(arrays, np.array([longest, shortest]), np.array([[0, 1], [2, 3]]))
     for memory in ("ct-lt", "none"):
         model = make(memory).double()
         with torch.no_grad():
@@ -97,16 +93,6 @@ def test_loss_and_answers_are_those_of_each_question_alone(arrays, frame_counts)
     assert model.loss(batch)[1]["answer_loss"] != other["answer_loss"]
     moved = replace(batch, arrays=replace(arrays, times=np.roll(arrays.times, 1, 0)))
     assert len({make("none").eval().loss(questions)[1]["answer_loss"] for questions in (batch, moved)}) == 2
-
-
-def test_what_learns_from_what(arrays, frame_counts):
-    """The losses of answers and of the memory train everything."""
-    model = make().train()
-    batch = QuestionBatch(arrays, np.argsort(-frame_counts)[:2], np.array([[0, 1, 2, 3]] * 2))
-    loss, _ = model.loss(batch)
-    assert not model.model.memory._losses  # taken by the loss
-    loss.backward()
-    assert all(weight.grad is not None for weight in model.parameters())
 
 
 def test_dropout_follows_from_the_batch(arrays):

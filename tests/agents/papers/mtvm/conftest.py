@@ -23,11 +23,7 @@ def make_learner(toy_data: Path) -> Callable[..., ImitationA2C]:
     """A function that makes a learner of N copies of the toy house."""
 
     def _make(
-        n: int = 3,
-        *,
-        network: dict[str, Any] | None = None,
-        env: dict[str, Any] | None = None,
-        **settings: Any,
+        n: int = 3, *, network: dict[str, Any] | None = None, env: dict[str, Any] | None = None, **settings: Any
     ) -> ImitationA2C:
         policy = {"size": "tiny", "network": SIZES | DRY | (network or {})}
         base = {"learning_rate": 1e-2, "word_drop": 0.5}

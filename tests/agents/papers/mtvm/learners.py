@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.learner import ImitationA2C
 
 SIZES = {"dim": 8, "inner": 16, "heads": 2, "critic_dim": 8}
@@ -20,8 +21,24 @@ def kwargs(folder: Path, **changes: Any) -> dict[str, Any]:
     return base | {"features": "none", "feature_size": 4, "max_tokens": 8} | changes
 
 
-def weights(model: ImitationA2C) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in model.policy.parameters()])
+def config(folder: Path, **changes: Any) -> RunConfig:
+    """Settings of a run of six updates; `changes` are fields of the config."""
+    base: dict[str, Any] = {
+        "env": ENV,
+        "env_kwargs": kwargs(folder),
+        "n_envs": 2,
+        "total_steps": 6,
+        "device": "cpu",
+        "threads": 1,
+        "learner": ImitationConfig(learning_rate=1e-3, imitation_updates=2),
+        "policy": {"size": "tiny", "network": SIZES},
+        "eval_kwargs": {"split": "val_seen"},
+        "eval_steps": 15,
+        "eval_trials": 3,
+        "eval_all_layouts": True,
+        "checkpoint_rollouts": 2,
+    }
+    return RunConfig(**(base | changes))
 
 
 def sharpen(model: ImitationA2C) -> ImitationA2C:

@@ -14,8 +14,8 @@ from memenvs.agents.papers.mtvm.learner import ImitationA2C
 from memenvs.agents.papers.mtvm.model import DecisionOutput
 from memenvs.agents.papers.mtvm.rollouts import Rollout, RolloutStep, discounted_returns
 from tests.agents.interruptions import learn_interrupted
-from tests.agents.learners import Hooks
-from tests.agents.papers.mtvm.learners import sharpen, weights
+from tests.agents.learners import Hooks, weights
+from tests.agents.papers.mtvm.learners import sharpen
 
 
 def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> RolloutStep:
@@ -63,27 +63,10 @@ def test_losses_by_hand(make_learner) -> None:
         }
     )
     imitation = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=True).items()}
-    assert imitation["error"] == pytest.approx(0.2 * (1 + 3 + 2) / 2) and set(imitation) == {
-        "error",
-        "text_consistency",
-        "cross_consistency",
-    }
-    assert set(make_learner(2, text_consistency=0.0, cross_consistency=0.0).losses(rollout, teacher_forcing=True)) == {
-        "error"
-    }
-
-
-def test_teacher_forcing_follows_the_teacher(make_learner) -> None:
-    """The path a-b-c-d and a stop, or e-b and a stop; an episode that is over has no more decisions."""
-    model = make_learner(4, env={"max_episode_steps": 5})
-    rollout = model.play(model.env, 0, teacher_forcing=True)
-    played = [model.env.reset_infos[i]["trial_id"] for i in range(4)]
-    assert min(played) > 0  # those that finished first have gone on
-    lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
-    assert set(lengths) <= {2, 4} and rollout.n_decisions == sum(lengths)
-    ends = {i: next(s.rewards[s.rows == i].item() for s in reversed(rollout.steps) if i in s.rows) for i in range(4)}
-    assert all(reward == pytest.approx(4.0) for reward in ends.values())  # 2 + 2 nDTW of the annotated path
-    assert not rollout.bootstrap_value.any()
+    assert imitation.keys() == {"error", "text_consistency", "cross_consistency"}
+    assert imitation["error"] == pytest.approx(0.2 * (1 + 3 + 2) / 2)
+    without = make_learner(2, text_consistency=0.0, cross_consistency=0.0)
+    assert without.losses(rollout, teacher_forcing=True).keys() == {"error"}
 
 
 def test_chosen_episodes(make_learner) -> None:
@@ -156,26 +139,6 @@ def test_the_consistency_loss_works_for_any_number_of_layers(make_learner, layer
     observations = model.env.reset()
     tokens = observations["instruction"][observations["instruction_mask"] > 0]
     assert moved[torch.as_tensor(tokens, dtype=torch.int64).unique()].all()
-
-
-def test_the_text_is_encoded_once_per_episode(make_learner) -> None:
-    for drops, times in ((0.0, 1), (2.0, 2)):
-        model = make_learner(3, text_consistency=drops, cross_consistency=drops)
-        encoded: list[int] = []
-        encode = model.policy.network.encode_text
-        model.policy.network.encode_text = lambda tokens, keys, encoded=encoded, encode=encode: (
-            encoded.append(len(tokens)) or encode(tokens, keys)
-        )
-        assert len(model.play(model.env, 0, teacher_forcing=True).steps) > 1
-        assert encoded == [3] * times
-
-
-def test_acting_drops_no_words(make_learner) -> None:
-    model = make_learner(2)
-    model.policy.set_training_mode(False)
-    before = torch.random.get_rng_state()
-    model.predict(model.env.reset(), deterministic=True)
-    assert torch.equal(before, torch.random.get_rng_state())
 
 
 def test_all_gradients_are_clipped_together(make_learner) -> None:

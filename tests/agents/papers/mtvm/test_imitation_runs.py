@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +11,13 @@ import torch
 
 from memenvs.agents import make_vec_env
 from memenvs.agents.algorithms import checkpoint
-from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
-from memenvs.agents.experiments.report import learning_figure
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.mtvm import config as config_module
-from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.learner import ImitationA2C
-from memenvs.cli import main
-from tests.agents.papers.mtvm.learners import DRY, ENV, SIZES, kwargs, weights
+from tests.agents.learners import weights
+from tests.agents.papers.mtvm.learners import DRY, ENV, SIZES, config, kwargs
 from tests.damage import members_of, zipped
 
 
@@ -51,26 +47,6 @@ def test_another_environment_than_was_learned_in_is_refused(make_learner, toy_da
     fresh = ImitationA2C("MTVMPolicy", other, policy_kwargs={"size": "tiny", "network": SIZES | DRY}, device="cpu")
     with pytest.raises(ValueError, match=r"model: vocabulary must be [0-9a-f]{16}, got [0-9a-f]{16}"):
         checkpoint.load_policy(fresh.policy, tmp_path / "model")
-
-
-def config(folder: Path, **changes: Any) -> RunConfig:
-    base: dict[str, Any] = {
-        "env": ENV,
-        "env_kwargs": kwargs(folder),
-        "n_envs": 2,
-        "total_steps": 6,
-        "device": "cpu",
-        "threads": 1,
-        "learner": ImitationConfig(learning_rate=1e-3, imitation_updates=2),
-        "policy": {"size": "tiny", "network": SIZES},
-        "eval_kwargs": {"split": "val_seen"},
-        "eval_steps": 15,
-        "eval_trials": 3,
-        "eval_all_layouts": True,
-        "score": "spl",
-        "checkpoint_rollouts": 2,
-    }
-    return RunConfig(**(base | changes))
 
 
 @pytest.mark.slow
@@ -138,35 +114,6 @@ def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, to
         policy.update_previous_action({}, np.zeros(1, np.int64))
 
 
-def options(folder: Path, **more: Any) -> list[str]:
-    """Options of `train vln-laptop` for two updates in the toy house."""
-    pairs = {"env_kwargs": json.dumps(kwargs(folder)), "eval_kwargs.split": "val_seen", "eval_trials": 3, "n_envs": 2}
-    pairs |= {"policy.size": "tiny", "total_steps": 2, "device": "cpu", "imitation.imitation_updates": 1, **more}
-    return [text for name, value in pairs.items() for text in (f"--{name}", str(value))]
-
-
-@pytest.mark.slow
-def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data: Path) -> None:
-    run = tmp_path / "run"
-    assert main(["train", "vln-laptop", "--out", str(run), *options(toy_data)]) == 0
-    assert {"checkpoint.zip", "evaluation.json", "report.html", "metrics.csv", "tensorboard"} <= {
-        file.name for file in run.iterdir()
-    }
-    page = (run / "report.html").read_text()
-    header = "<tr><th>metric</th><th>agent</th><th>random</th><th>oracle</th></tr>"
-    assert header in page and "<tr><td>SPL</td>" in page  # all metrics, no curve of one episode
-    assert not (run / "in_context.png").exists()
-    with RunDirectory(run) as opened:
-        logged = opened.metrics()
-        figure = learning_figure({"run": [logged]}, "train/imitation_agreement", "updates")
-    (line,) = figure.axes[0].lines
-    assert figure.axes[0].get_xlabel() == "updates" and list(line.get_xdata()) == [2]
-    assert {"train/imitation_error", "train/sampled_critic", "train/grad_norm", "rollout/success_rate"} <= set(logged)
-    wrong = ["--out", str(tmp_path / "other"), *options(toy_data), "--encoder_from", str(tmp_path / "none.bin")]
-    assert main(["train", "vln-laptop", *wrong]) == 2
-    assert not (tmp_path / "other").exists()
-
-
 def test_it_starts_with_the_weights_of_another_learner(make_learner, tmp_path: Path) -> None:
     first, second = make_learner(2, learning_rate=1e-2), make_learner(2, network={"bank": 0})
     first.learn(2)
@@ -179,22 +126,6 @@ def test_it_starts_with_the_weights_of_another_learner(make_learner, tmp_path: P
         make_learner(2, network={"critic_dim": 5}).load_features(tmp_path / "first.zip")
     with pytest.raises(FileNotFoundError, match=r"none.zip"):
         second.load_features(tmp_path / "none.zip")
-
-
-@pytest.mark.slow
-def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
-    """Dialogues of the toy house, with another supervision."""
-    changes = {
-        "env": "memenvs/VLN-CVDN-v0",
-        "env_kwargs.max_tokens": 300,
-        "env_kwargs.supervision": "oracle",
-        "eval_steps": 40,
-        "policy.network": '{"text_positions": 300, "vision_positions": 64}',
-        "eval_trials": 2,
-    }
-    assert main(["train", "vln-laptop", "--out", str(tmp_path / "run"), *options(toy_data, **changes)]) == 0
-    with RunDirectory(tmp_path / "run") as run:
-        assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
 
 
 def test_means_of_a_log_that_are_none_are_refused(make_learner, tmp_path: Path) -> None:

@@ -105,13 +105,13 @@ def episode(
         "text_inconsistency": [inconsistency(text, dropped, dim)],
     }
     bank: list[Tensor] = []
-    moved = torch.zeros(0)
+    moved = angle = torch.zeros(0)
     for observation, action in zip(seen, actions, strict=True):
         there = np.flatnonzero(observation["candidate_mask"]).tolist()
         options = torch.as_tensor(observation["candidates"]).double()
         if outputs["logits"]:  # direction of the camera after the action
             pose = torch.as_tensor(observation["direction"]).double().repeat(32)
-            bank.append(torch.cat([moved, pose]))
+            bank.append(torch.cat([moved, pose if net.config.memory_angle == "pose" else angle]))
         if net.config.bank is not None:
             bank = bank[-net.config.bank :] if net.config.bank else []
         vision = torch.stack([normed(net.see_norm, net.see(view)) for view in [*bank, *options[there]]])
@@ -129,13 +129,19 @@ def episode(
         if net.config.two_way:
             distance = distance + inconsistency(read, other_read, dim)
         outputs["inconsistency"].append(distance)
-        moved = activations[there.index(action)]
+        image, angle = options[action].split((IMAGE, 128))
+        moved = image if net.config.history == "observation" else activations[there.index(action)]
     return outputs
 
 
 @pytest.mark.slow
 def test_rollouts_by_their_equations(toy_data: Path) -> None:
-    for network in ({}, {"two_way": False}, {"bank": 1}, {"bank": 0}, {"text_layers": 2}, {"axis": "channel"}):
+    for network in (
+        {"two_way": False, "text_layers": 2},
+        {"bank": 1, "memory_angle": "option"},
+        {"bank": 0},
+        {"history": "observation", "axis": "channel"},
+    ):
         compare(toy_data, network)
 
 

@@ -97,25 +97,18 @@ def test_wrong_files_are_named_and_change_nothing(tmp_path: Path) -> None:
     before = {key: value.clone() for key, value in net.state_dict().items()}
     name = "bert.addlayer.1.visn_output.dense.weight"
 
-    def refused(tensors: dict[str, Any], message: str) -> None:
+    file, odd = weights(), r"'addlayer.1.visn_output.dense.weight'"
+    missing = {key: value for key, value in file.items() if key != name}
+    for tensors, message in (
+        (missing, f"{odd} is missing"),
+        (file | {name: file[name][:, 1:]}, rf"{odd} must be of floats \(8, 12\), got torch.float32 \(8, 11\)"),
+        (file | {"bert.addlayer.2.lang_inter.dense.bias": torch.zeros(12)}, "MTVM has no 'addlayer.2.lang_inter.dense"),
+        (file | {name: file[name] * float("nan")}, f"{odd} has NaN or infinity"),
+        (file | {"epoch": 3}, "must hold tensors by name and nothing else"),
+    ):
         with pytest.raises(ValueError, match=message):
             load_prevalent(net, save(tmp_path, tensors))
         assert all(torch.equal(before[key], value) for key, value in net.state_dict().items())
-
-    file = weights()
-    refused(
-        {key: value for key, value in file.items() if key != name}, "'addlayer.1.visn_output.dense.weight' is missing"
-    )
-    refused(
-        file | {name: file[name][:, 1:]},
-        r"'addlayer.1.visn_output.dense.weight' must be of floats \(8, 12\), got torch.float32 \(8, 11\)",
-    )
-    refused(
-        file | {"bert.addlayer.2.lang_inter.dense.bias": torch.zeros(12)},
-        "MTVM has no 'addlayer.2.lang_inter.dense.bias'",
-    )
-    refused(file | {name: file[name] * float("nan")}, "visn_output.dense.weight' has NaN or infinity")
-    refused(file | {"epoch": 3}, "must hold tensors by name and nothing else")
     with pytest.raises(ValueError, match="two_way must be True"):
         load_prevalent(network(two_way=False), save(tmp_path, file))
     with pytest.raises(FileNotFoundError, match="weights of PREVALENT are expected there"):

@@ -13,32 +13,24 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env
 from memenvs.agents.experiments.play import RandomPolicy
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.trajectories import check_trajectories, write_trajectories
 from memenvs.cli import main
 from memenvs.vln.results import TASKS, score_file
-from tests.agents.papers.mtvm.learners import SIZES, kwargs
+from tests.agents.papers.mtvm.learners import config, kwargs
 
 IDS = {"r2r": ["7_0", "7_1", "8_0"], "ndh": [3, 4]}
 
 
-def config(folder: Path, task: str, **changes: Any) -> RunConfig:
-    name = {"r2r": "memenvs/VLN-R2R-v0", "ndh": "memenvs/VLN-CVDN-v0"}[task]
-    base: dict[str, Any] = {
-        "env": name,
+def task_config(folder: Path, task: str, **changes: Any) -> RunConfig:
+    """A run of one update, and of episodes of two steps."""
+    own: dict[str, Any] = {
+        "env": {"r2r": "memenvs/VLN-R2R-v0", "ndh": "memenvs/VLN-CVDN-v0"}[task],
         "env_kwargs": kwargs(folder, max_episode_steps=2),
-        "n_envs": 2,
         "total_steps": 1,
-        "device": "cpu",
-        "threads": 1,
-        "learner": ImitationConfig(imitation_updates=1),
-        "policy": {"size": "tiny", "network": SIZES},
         "eval_kwargs": {"split": "val_seen", "trial_episodes": 1},
-        "eval_steps": 15,
         "eval_trials": len(IDS[task]),
-        "eval_all_layouts": True,
     }
-    return RunConfig(**(base | changes))
+    return config(folder, **(own | changes))
 
 
 @pytest.mark.parametrize("task", IDS)
@@ -47,7 +39,7 @@ def test_scores_are_those_of_the_evaluation(toy_data: Path, tmp_path: Path, task
     """Some episodes end by STOP at the first node, some by the time limit."""
     key, metrics = TASKS[task]
     lengths = set()
-    with RunDirectory(tmp_path / "run", config(toy_data, task)) as run:
+    with RunDirectory(tmp_path / "run", task_config(toy_data, task)) as run:
         train_run(run, quiet=True)
         actions = evaluation_env(run.config, 1, 1).action_space
         for seed in range(1, 6 if who == "random" else 2):
@@ -67,7 +59,7 @@ def test_scores_are_those_of_the_evaluation(toy_data: Path, tmp_path: Path, task
 
 def test_on_the_command_line(toy_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, out = tmp_path / "run", tmp_path / "new" / "trajectories.json"
-    with RunDirectory(folder, config(toy_data, "r2r", env_kwargs=kwargs(toy_data))) as run:
+    with RunDirectory(folder, task_config(toy_data, "r2r", env_kwargs=kwargs(toy_data))) as run:
         train_run(run, quiet=True)
         write_trajectories(run, split="train", quiet=True)
     assert main(["trajectories", str(folder), "--split", "train", "--out", str(out)]) == 0
@@ -86,4 +78,4 @@ def test_runs_without_result_files(toy_data: Path) -> None:
         ({"env": "memenvs/Darkroom-v0"}, r"env must be one of \['memenvs/VLN-R2R-v0', .*\], got 'memenvs/Darkroom-v0'"),
     ):
         with pytest.raises(ValueError, match=message):
-            check_trajectories(config(toy_data, "r2r", **changes))
+            check_trajectories(task_config(toy_data, "r2r", **changes))

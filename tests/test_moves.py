@@ -14,6 +14,7 @@ from memenvs.darkroom.explorer import DarkroomExplorer
 from memenvs.four_boxes.env import FourBoxes
 from memenvs.four_boxes.explorer import BoxExplorer
 from memenvs.moves import MAX_SKIPPED, Moves, moving_goal
+from tests.rule_scores import returns_by_goal
 
 TASKS = (Darkroom, FourBoxes)
 
@@ -101,3 +102,18 @@ def test_the_box_explorer_visits_the_other_boxes() -> None:
     stayed = np.array([one == other for one, other in pairs])
     assert (returns[1] > 0).all() and returns[1][stayed].min() > returns[1][~stayed].max()
     assert (returns[1][stayed] == np.array([39, 45, 45, 39]) + 50).all()  # the published ceilings, and 50 steps more
+
+
+@pytest.mark.parametrize(("rule", "task", "settings"), [
+    (DarkroomExplorer, Darkroom, {"size": 4, "split": "all"}),
+    (BoxExplorer, FourBoxes, {}),
+])  # fmt: skip
+def test_rules_play_as_before_where_nothing_moves(rule: Any, task: Any, settings: dict[str, Any]) -> None:
+    """A rule that was made for moves does the same in a task without them."""
+    env = TrialVectorEnv(task, 4, trial_episodes=3, autoreset_mode="Disabled", **settings)
+    still = task(4, **settings)
+    moving = task(4, moves=0.3, **settings)
+    options = [{"layout": k} for k in range(4)]
+    np.testing.assert_array_equal(
+        returns_by_goal(env, rule(still), options), returns_by_goal(env, rule(moving), options)
+    )

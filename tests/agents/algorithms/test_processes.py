@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,18 @@ import pytest
 import torch
 
 from memenvs.agents.algorithms.distributed import COUNT_VARIABLES, TIMEOUT, Processes, launched_processes
+
+
+class Others(Processes):
+    """One of three processes; `others` are the values of the other two, given that of this one."""
+
+    def __init__(self, rank: int, others: Callable[[Any], list[Any]]) -> None:
+        super().__init__(rank, 3)
+        self.others = others
+
+    def gather(self, value: Any) -> list[Any]:
+        values = self.others(value)
+        return [*values[: self.rank], value, *values[self.rank :]]
 
 
 def test_one_process_communicates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +40,41 @@ def test_one_process_communicates_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(KeyError, match="own"), alone.fail_together():
         raise KeyError("own")
     alone.close()
+
+
+def test_moments_are_those_of_all_values() -> None:
+    generator = torch.Generator().manual_seed(0)
+    values = [scale * torch.randn(4, 3, generator=generator) + scale for scale in (1.0, 10.0, 0.1)]
+    own = [[float(value.mean()), float(value.var(correction=0))] for value in values]
+    whole = torch.cat(values)
+    for rank in range(3):
+        others = own[:rank] + own[rank + 1 :]
+        mean, std = Others(rank, lambda _, others=others: others).moments(values[rank])
+        torch.testing.assert_close(mean, whole.mean())
+        torch.testing.assert_close(std, whole.std(correction=0))
+        assert mean.dtype == std.dtype == torch.float32
+
+
+def test_work_that_fails_in_one_process_stops_all() -> None:
+    messages: list[Any] = []
+
+    def others(*reasons: str | None) -> Others:
+        return Others(1, lambda own: messages.append(own) or list(reasons))
+
+    done = []
+    with others(None, None).fail_together():
+        done.append(1)
+    assert done == [1] and messages == [None]
+    for reasons, message in ((("broken", None), "process 0"), ((None, "broken"), "process 2")):
+        with (
+            pytest.raises(RuntimeError, match=rf"^stopped with {message} \(of 0 \.\.\. 2\): broken$"),
+            others(*reasons).fail_together(),
+        ):
+            pass
+    for error, reason in ((ValueError("own"), "own"), (ValueError(), "ValueError()")):
+        with pytest.raises(ValueError), others("broken", None).fail_together():
+            raise error
+        assert messages[-1] == reason
 
 
 @pytest.mark.parametrize("name", COUNT_VARIABLES)

@@ -11,16 +11,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 
+from memenvs.agents import PartialUpdatePPO, PPOConfig
 from memenvs.agents.experiments.callback import RunCallback
-from memenvs.agents.experiments.config import CONFIG, with_overrides
+from memenvs.agents.experiments.config import CONFIG, RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, LOCK, METRICS, VALIDATION, RunDirectory, find_conflict
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.progress import SpeedColumn
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
+from tests.agents.learners import Noise
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
@@ -63,6 +67,52 @@ def test_a_full_disk_stops_before_training_or_keeps_the_last_checkpoint(tmp_path
         assert (run.path / CHECKPOINT).read_bytes() == before
         assert not [file for file in run.path.iterdir() if file.name.startswith(".checkpoint")]
         assert train_run(run, quiet=True).num_timesteps == 2048
+
+
+class Fragile(Noise):
+    """Episodes of 4 steps; if `breaks_at` is set, the reward of this step of its life is NaN."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+    breaks_at: int | None = None
+    life = 0
+
+    def __init__(self) -> None:
+        super().__init__(gym.spaces.Box(0.0, 1.0, (1,), np.float32), horizon=4)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.life += 1
+        observation, reward, *rest = super().step(action)
+        return observation, float("nan") if self.life == self.breaks_at else reward, *rest
+
+
+def test_a_run_that_breaks_resumes_from_its_last_good_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = RunConfig(
+        env="tests/Fragile-v0",
+        n_envs=2,
+        total_steps=80,
+        threads=1,
+        checkpoint_rollouts=1,
+        device="cpu",
+        learner=PPOConfig(n_steps=8, n_updates=2, n_epochs=1),
+        policy={"memory": "none"},
+    )
+    gym.register("tests/Fragile-v0", Fragile, disable_env_checker=True)
+    try:
+        with RunDirectory(tmp_path, config) as run:
+            monkeypatch.setattr(Fragile, "breaks_at", 21)  # the third rollout, in its second segment
+            message = r"rewards must be finite, got \[nan nan\] after 40 env.* and 5 updates"
+            with pytest.raises(ValueError, match=message):
+                train_run(run, quiet=True)
+            good = PartialUpdatePPO.load(run.path / CHECKPOINT, device="cpu")
+            assert good.num_timesteps == 32
+            assert all(bool(torch.isfinite(parameter).all()) for parameter in good.policy.parameters())
+            monkeypatch.setattr(Fragile, "breaks_at", None)
+            assert train_run(run, quiet=True).num_timesteps == 80
+            assert max(step for points in run.metrics().values() for step, _ in points) == 80
+    finally:
+        del gym.registry["tests/Fragile-v0"]
 
 
 def test_an_evaluation_has_the_threads_of_its_run(tmp_path):

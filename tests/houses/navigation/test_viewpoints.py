@@ -7,7 +7,7 @@ import pytest
 
 from memenvs.houses.house import BOX, CYLINDER, ELLIPSOID, House, Room, ShapeBuilder, Shapes
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.navigation.viewpoints import candidate_cells, find_viewpoints, is_target_visible
+from memenvs.houses.navigation.viewpoints import find_viewpoints, is_target_visible
 from tests.houses.solids import contains
 
 
@@ -64,21 +64,30 @@ def test_viewpoints_of_an_object_in_the_open_are_a_ring():
     assert steps == pytest.approx(np.full(len(steps), 0.1))
 
 
-def test_viewpoints_in_clutter_are_the_ends_of_free_rays():
-    """No shape that blocks a ray is left out, whatever is far from the target."""
+@pytest.mark.slow
+def test_viewpoints_agree_with_dense_sampling_in_clutter():
     rng = np.random.default_rng(5)
     builder = ShapeBuilder()
     for _ in range(25):
-        centre = (*rng.uniform(0.5, 5.5, 2), rng.uniform(0.3, 1.2))
-        builder.add(BOX, centre, rng.uniform(0.05, 0.3, 3), yaw=rng.uniform(0, 3))
+        builder.add(
+            BOX, (*rng.uniform(0.5, 5.5, 2), rng.uniform(0.3, 1.2)), rng.uniform(0.05, 0.3, 3), yaw=rng.uniform(0, 3)
+        )
     builder.add(BOX, (3, 3, 0.75), (0.05, 0.05, 0.05), instance=1)
-    shapes, target = builder.build(), np.array([3, 3, 0.75])
+    shapes = builder.build()
     navmap = NavigationMap(make_house(shapes))
-    cells = candidate_cells(navmap, target)
+    target = np.array([3, 3, 0.75])
+    seen = np.zeros(navmap.free.size, bool)
+    seen[find_viewpoints(navmap, shapes, target, 1)] = True
+    rows, columns = np.indices(navmap.shape)
+    candidate = (navmap.island == 0) & (rows % 2 == 0) & (columns % 2 == 0)
+    cells = np.flatnonzero(candidate)
+    cells = cells[((navmap.points(cells) - target[:2]) ** 2).sum(1) < 3.9]
     eyes = np.column_stack([navmap.points(cells), np.full(len(cells), 1.2)])
-    seen = see(eyes, target, shapes.take(shapes.instance == 0))
-    assert find_viewpoints(navmap, shapes, target, 1).tolist() == cells[seen].tolist()
-    assert 0.05 < seen.mean() < 0.95
+    t = np.linspace(0, 1, 2001)[:, None, None]
+    reference = ~is_inside(eyes + t * (target - eyes), shapes.take(shapes.instance == 0)).any(0)
+    assert seen.sum() == seen[cells].sum()
+    assert (seen[cells] != reference).mean() < 0.01
+    assert 0.05 < reference.mean() < 0.95
 
 
 def test_the_eye_is_raised_until_it_sees():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,21 @@ def make(task: str, **settings: Any) -> SATPrediction:
 
 def sample(model: SATPrediction, count: int, split: Split = "train") -> StrategyBatch:
     return model.sample(count, np.random.default_rng(4), split)
+
+
+def test_shards_are_the_episodes_in_turn() -> None:
+    for settings in ({}, {"allocation": {}}):
+        model = make("MultiTask", **settings)
+        batch = sample(model, 7)
+        for rank in range(3):
+            shard = model.shard(batch, rank, 3)
+            assert np.array_equal(shard.strategies, batch.strategies[rank::3])
+            for field in fields(batch.episodes.episodes):
+                whole = getattr(batch.episodes.episodes, field.name)
+                assert np.array_equal(getattr(shard.episodes.episodes, field.name), whole[rank::3])
+            assert (shard.task_vectors is None) == (batch.task_vectors is None)
+            if shard.task_vectors is not None and batch.task_vectors is not None:
+                assert torch.equal(shard.task_vectors, batch.task_vectors[rank::3])
 
 
 def test_the_loss_is_that_of_the_answers_and_of_the_dancers_own_dance() -> None:

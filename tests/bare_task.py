@@ -1,7 +1,5 @@
 """A task with the compulsory methods alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

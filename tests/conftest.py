@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 
 # One thread: the networks of the tests are so small that a second one only waits. Set it before torch is imported;

@@ -1,7 +1,5 @@
 """Random damage to files: flipped bits, missing ends, swapped members, edited JSON."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json

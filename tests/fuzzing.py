@@ -1,7 +1,5 @@
 """Odd values of settings and options: each must be right, or refused by name."""
 
-from __future__ import annotations
-
 import re
 import time
 import warnings

@@ -1,7 +1,5 @@
 """Rows of the registry as parameters of tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ Importing them would take most of the time of a short process. Each process is f
 these packages but nothing of this project, so that each imports the project anew.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import runpy

@@ -1,7 +1,5 @@
 """A plain reference for the compiled strategies of `memenvs.retention`, one unit at a time."""
 
-from __future__ import annotations
-
 
 class ReferenceMemory:
     """A list of the stored units, oldest first.

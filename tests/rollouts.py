@@ -1,7 +1,5 @@
 """Rollouts with fixed actions, and comparisons of them bit by bit."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Scores of scripted rules, over whole trials."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

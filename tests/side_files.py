@@ -1,7 +1,5 @@
 """Files that macOS, Windows and editors put beside those of a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

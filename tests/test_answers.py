@@ -1,7 +1,5 @@
 """Tasks that end with an answer, in episodes short enough to reach it."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

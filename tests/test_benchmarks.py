@@ -1,7 +1,5 @@
 """Comparison of two files of `benchmarks/all.py`, with files made by hand."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import json

@@ -1,7 +1,5 @@
 """`check_env` names each fault of tasks that are broken on purpose."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import make_dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The contract of every id. A new row of the registry is tested without further ado."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """VisualMatch and TwoRooms: no view of the stay shows the cue; what keeps it."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

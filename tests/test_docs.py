@@ -1,7 +1,5 @@
 """The documentation says what the code does: pages, links, code and commands."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """`memenvs doctor`: what works, why the rest does not, and the exit status."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

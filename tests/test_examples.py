@@ -1,7 +1,5 @@
 """Examples and benchmarks run with `--smoke` from any folder, and write to `--out` only."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

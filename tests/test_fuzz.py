@@ -4,8 +4,6 @@ A part runs on every change, all of it nightly. `tests/agents/test_damaged_files
 same for checkpoints, run directories, memories and learners.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path

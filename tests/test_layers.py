@@ -3,8 +3,6 @@
 Imports are read from the text of the modules, those inside of functions too. Imports for type checkers do not count.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Goals that move in a trial, and rules that search on where they are gone."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

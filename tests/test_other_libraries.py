@@ -1,7 +1,5 @@
 """Gymnasium, SB3 and sb3-contrib with one id of each family; nightly with all."""
 
-from __future__ import annotations
-
 import multiprocessing
 import subprocess
 import sys

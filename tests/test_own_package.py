@@ -1,7 +1,5 @@
 """The template of an own package, installed and run outside of this tree."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Environments, memories and presets of others: `register`, entry points, `--import`."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """Long commands show the time left on terminals, and nothing in logs."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

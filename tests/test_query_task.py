@@ -1,7 +1,5 @@
 """Episodes in batches against the environments that they are of."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Random numbers by key and counter."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Retention strategies: cases by hand, and a plain reference."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Scripted rules: they see the observations of their own environment alone; who is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

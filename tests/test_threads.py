@@ -1,7 +1,5 @@
 """Pools of threads in forked processes, and caches: what a copy of them has."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 import threading

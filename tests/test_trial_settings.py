@@ -1,7 +1,5 @@
 """Settings of trials: `gap` and `led` close ways around a memory, `itinerary` leads back."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Wheel in a fresh environment: one import name, all files, no clash with other packages."""
 
-from __future__ import annotations
-
 import subprocess
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Virtual environments in which packages are installed."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

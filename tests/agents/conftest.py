@@ -1,7 +1,5 @@
 """Run these tests on one thread: for tiny tensors a second one costs more than it saves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

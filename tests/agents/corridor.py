@@ -1,7 +1,5 @@
 """A task of two places: a cue in the first, a long stay in the second, the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

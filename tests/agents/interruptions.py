@@ -1,7 +1,5 @@
 """Learners that are interrupted at a chosen point, by an exception or by a callback."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Small learners in a small Darkroom, stopped at a chosen point of their first rollout."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Images of noise, and settings of an environment with small images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

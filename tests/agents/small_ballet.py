@@ -1,7 +1,5 @@
 """A run of the preset `room-ballet` that takes seconds."""
 
-from __future__ import annotations
-
 import json
 
 from memenvs.agents.experiments.config import with_overrides

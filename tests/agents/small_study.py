@@ -1,7 +1,5 @@
 """A study of runs of seconds, whose workers can be killed in the middle of one."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping

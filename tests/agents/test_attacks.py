@@ -1,7 +1,5 @@
 """Trained attacks of a certificate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`check_memory` names each fault of memories that are broken on purpose."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

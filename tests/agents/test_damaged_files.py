@@ -1,7 +1,5 @@
 """Damaged files: each load is right, or fails with an error that names the file."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Engines: what ends their workers, and what they are given."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

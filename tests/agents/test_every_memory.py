@@ -1,7 +1,5 @@
 """Every memory in every learner: the last step teaches what to keep of the first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Ignored actions: no policy and no learner has them as a previous action."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Pages of memories, algorithms and presets are whole, and true of the code."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

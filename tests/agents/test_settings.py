@@ -1,7 +1,5 @@
 """Settings of memories and learners: any value works, or an error names the setting."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator

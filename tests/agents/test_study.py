@@ -1,7 +1,5 @@
 """Studies: rows, settings, runs that are trained once, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Vector environments for Stable-Baselines3: final observations, buffers, trials, seeds."""
 
-from __future__ import annotations
-
 from functools import partial
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Workers of a study: which run is next, kills, failures, rows, and what is refused."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

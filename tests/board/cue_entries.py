@@ -1,7 +1,5 @@
 """Entries on the test set of the toy task of one bit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders of entries: written, read, and refused where they are wrong."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

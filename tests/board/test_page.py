@@ -1,7 +1,5 @@
 """The page of a board: tables, marks, and that of this repository."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Actions of agents, recorded and played again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """A task of one bit and its rules: a cue, a delay with ignored actions, and an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The record: the verdict by hand-made rows, JSON, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

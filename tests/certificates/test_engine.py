@@ -1,7 +1,5 @@
 """Played trials, hashes, ignored actions, whole certificates, test sets and commands."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Settings of what is observed leave episodes, rewards and ends as they are."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 from typing import Any

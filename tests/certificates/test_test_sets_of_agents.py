@@ -1,7 +1,5 @@
 """Named test sets in the evaluation of agents."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """FFHQ-world: paths, places, environments and observers."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Pictures of FFHQ-world: drawn faces, folders and what is wrong with them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

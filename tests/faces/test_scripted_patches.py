@@ -1,7 +1,5 @@
 """Scripted answers of FFHQ-world, from the start of the query and from a window's patches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The one-file PPO with a memory, in CleanRL's manner."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

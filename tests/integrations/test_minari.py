@@ -1,7 +1,5 @@
 """Minari: `DataCollector` over every id, and the command `memenvs dataset`."""
 
-from __future__ import annotations
-
 import json
 import sys
 import types

@@ -1,7 +1,5 @@
 """RL Baselines3 Zoo with the hyper-parameters of examples/rl_zoo3."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """TorchRL: single and vector environments of every id, with the starts of trials."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

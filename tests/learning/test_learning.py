@@ -1,7 +1,5 @@
 """Agents that learn: small runs on one core, each in less than half a minute."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Q-learning in a task whose last action depends on the first observation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ColorRecall and ViewRecall: moves, images, and what must be remembered."""
 
-from __future__ import annotations
-
 import math
 import os
 

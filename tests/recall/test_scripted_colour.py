@@ -1,7 +1,5 @@
 """Scripted answers of ColorRecall: the square is found, windows guess."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.core import TrialVectorEnv

@@ -1,7 +1,5 @@
 """Scripted answers of ViewRecall: the mean picture, and the queried view from a window."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

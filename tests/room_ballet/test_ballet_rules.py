@@ -1,7 +1,5 @@
 """Rules of Room Ballet against hand-worked episodes and slow references."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tasks of Room Ballet: schedules, dancers, queries and keys."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 

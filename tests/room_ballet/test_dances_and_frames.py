@@ -1,7 +1,5 @@
 """Frames against shapes drawn by hand, dances against the moves of the paper."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS

@@ -1,7 +1,5 @@
 """Descriptions of the strategy tasks: families, overlaps, splits."""
 
-from __future__ import annotations
-
 import re
 import string
 from itertools import combinations

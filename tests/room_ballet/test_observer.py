@@ -1,7 +1,5 @@
 """Ideal observers against published rates, another Monte Carlo program and brute force."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise, permutations
 

@@ -1,7 +1,5 @@
 """Environments of Room Ballet: episodes of their task, options, pictures, commands."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Worlds that change: what differs between the runs, and where they are evaluated."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

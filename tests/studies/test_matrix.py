@@ -1,7 +1,5 @@
 """The matrix: equal steps and sizes, the better learning rate, and shares by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

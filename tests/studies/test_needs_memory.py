@@ -1,7 +1,5 @@
 """Study "Does your task need memory?": what is equal between its runs, and its page."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

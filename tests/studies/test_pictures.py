@@ -1,7 +1,5 @@
 """The study of memories of pictures: a short run, and tables from results written by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

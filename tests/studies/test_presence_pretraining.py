@@ -1,7 +1,5 @@
 """Pre-training of the visual encoder: labels, loss, scores, resuming after a kill."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Parts of ReLIC: each method changes one, and runs are kept after whole rollouts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.agents.experiments.directory import RunDirectory

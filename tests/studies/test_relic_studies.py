@@ -1,7 +1,5 @@
 """The studies of ReLIC: equal steps and evaluations; an agent without its memory."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The study of Room Ballet: short runs of each kind, tables from results written by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 from typing import Any

@@ -1,7 +1,5 @@
 """Study of the explorers: its runs, its evaluations, first stages without rows."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """All studies: rows fit the settings, pages show what is printed, a run works."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The study `visual_match`: short runs, their evaluations, tables and figure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Study of MTVM's memory: accuracy of the decision after the repeated actions of a path."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Weights that studies keep: they load, and play or answer as their rows say."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

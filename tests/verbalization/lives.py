@@ -1,7 +1,5 @@
 """Histories written out by hand for the tests of the language."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import numpy as np

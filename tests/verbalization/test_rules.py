@@ -1,7 +1,5 @@
 """Rules of EpisodicQA: a hand-made history, gold answers, windows, and even sampling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Answers of a model in words, and a life in words."""
 
-from __future__ import annotations
-
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.dialogs import Dialogs
 from memenvs.verbalization.diary import describe_episode, describe_key_frames

@@ -1,7 +1,5 @@
 """R2R and CVDN in the toy house: rewards, observations, metrics, settings and pictures."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Image features: files in each format, broken files, and synthetic features."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Graphs and annotations: the toy house in public formats, broken files, and the real data."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import os

@@ -1,7 +1,5 @@
 """Graphs, candidates and views against slow references."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

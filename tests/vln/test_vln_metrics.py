@@ -1,7 +1,5 @@
 """Metrics and rewards: by hand in the toy house, and against references on random graphs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Procedural world: houses, instructions, routes, and dialogues like those of CVDN."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The scripted readers in a corridor by hand, and what they score in procedural houses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files of results and their command, in the toy house."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

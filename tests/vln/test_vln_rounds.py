@@ -1,7 +1,5 @@
 """R2R with laps: paths and texts, limits of a window, and the end of episodes off the path."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

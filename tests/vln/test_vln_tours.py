@@ -1,7 +1,5 @@
 """IR2R: tours by hand and drawn ones, t-nDTW against its definition, and wrong files."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -8,8 +8,6 @@ The house "toy", seen from above (m). All viewpoints are at height 1.5; x is not
     a (0, 0)
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

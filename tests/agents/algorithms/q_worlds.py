@@ -1,7 +1,5 @@
 """Small environments for Q-learning with known optimal values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

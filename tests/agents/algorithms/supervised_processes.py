@@ -3,8 +3,6 @@
 Run as `python -m tests.agents.algorithms.supervised_processes FOLDER`, with the variables of torchrun.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Masked actions: the last observation of an episode may leave none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Checkpoints: exact resumption, errors that name the file; spaces and extractors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

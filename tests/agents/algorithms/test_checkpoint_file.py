@@ -1,7 +1,5 @@
 """Archives, members of a checkpoint, policy-only files, parts that others load."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json

@@ -1,7 +1,5 @@
 """Learners on a second device: no mixed devices, the weights of the CPU, few waits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

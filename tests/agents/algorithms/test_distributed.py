@@ -1,7 +1,5 @@
 """Two processes on the CPU, against one with all environments; failures of one of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """PPO with an allocator: choosing a strategy, learning with it, saving and acting."""
 
-from __future__ import annotations
-
 import functools
 import io
 from typing import Any

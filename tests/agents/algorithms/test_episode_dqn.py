@@ -1,7 +1,5 @@
 """`EpisodeDQN`: collection, learning against acting, checkpoints, refused settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

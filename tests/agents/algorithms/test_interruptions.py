@@ -1,7 +1,5 @@
 """Ends of `learn`: the next call goes on as if nothing had, or warns of what it drops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

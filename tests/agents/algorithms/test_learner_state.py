@@ -1,7 +1,5 @@
 """Seeds, trials to resume, logged episodes and learning rates, by hand."""
 
-from __future__ import annotations
-
 import io
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Partial-update PPO: each step of the method against a version written by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

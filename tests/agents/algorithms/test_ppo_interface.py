@@ -1,7 +1,5 @@
 """Partial-update PPO in Stable-Baselines3: spaces, callbacks, what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

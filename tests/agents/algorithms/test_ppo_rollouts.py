@@ -1,7 +1,5 @@
 """Rollouts of partial-update PPO: starts of trials, truncation, an oracle to clone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Processes` with stand-ins for the messages; real ones are sent in `test_distributed.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Targets and losses of `EpisodeDQN`: optimal values of small tasks, updates by hand."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

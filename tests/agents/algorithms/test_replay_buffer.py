@@ -1,7 +1,5 @@
 """The replay buffer and its file, with episodes in which numbers identify steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

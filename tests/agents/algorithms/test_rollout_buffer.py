@@ -1,7 +1,5 @@
 """The rollout buffer: shuffled episodes, advantages, stores."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learners as users of Stable-Baselines3 expect them: files, parameters, settings, logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Supervised learning of predictions: resumed runs, several processes, refused settings."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

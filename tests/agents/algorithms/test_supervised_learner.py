@@ -1,7 +1,5 @@
 """`SupervisedLearner` on a line through points, step by step against a version by hand."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from typing import Any

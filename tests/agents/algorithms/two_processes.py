@@ -3,8 +3,6 @@
 Run as `python -m tests.agents.algorithms.two_processes FOLDER`, with the variables of torchrun.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`ask`: questions as arguments, in a file, typed; wrong ones are named. `answer`: files."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`memenvs board add`: a run's agent plays the test set, and its actions are replayed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Arguments and exit codes of all commands, and lists of presets and memories."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

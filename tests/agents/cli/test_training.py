@@ -1,7 +1,5 @@
 """`train`, `evaluate` and `report` on the command line, and their mistakes."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """`EpisodicQAEncoder`: what counts and what does not; answers of the oracle are learned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Encoder of Room Ballet: table against convolutions, initial weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """`OptionsEncoder`: an option by hand, and the order of options and words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

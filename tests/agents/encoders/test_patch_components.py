@@ -1,7 +1,5 @@
 """Patch encoders and decoders that start as principal components."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Encoders and decoders of pictures: sizes, patches of whole pictures, calibration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Principal components of features against a singular value decomposition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

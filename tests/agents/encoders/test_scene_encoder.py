@@ -1,7 +1,5 @@
 """`SceneEncoder`: sizes, inputs of its networks, and which observations it takes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small visual encoder: network, training, weights, estimates in place of observations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hashed words and pairs of words, by hand."""
 
-from __future__ import annotations
-
 import itertools
 from hashlib import blake2b
 

@@ -1,7 +1,5 @@
 """Visual encoder: network, weights in the package, features in place of images."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

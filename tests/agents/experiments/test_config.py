@@ -1,7 +1,5 @@
 """Settings of runs and kinds of learners: changes by name, JSON, wrong settings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """Runs that learn from a replay: two stages, validation, and the same bits after a kill."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

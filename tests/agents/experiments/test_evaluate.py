@@ -1,7 +1,5 @@
 """`evaluate`: one call for an id or an environment, and for anything with `predict`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Evaluation of trials that lead to other homes and back."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs that `kill -9`, Ctrl-C or SIGTERM end: what stays, what resuming makes of it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

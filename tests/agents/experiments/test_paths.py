@@ -1,7 +1,5 @@
 """Paths in single episodes: metrics by step, maps, and the command that draws them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reports of several runs: seeds together, one task, means and intervals."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

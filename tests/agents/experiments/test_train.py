@@ -1,7 +1,5 @@
 """Training of runs and their folders: who works in them, full disks, settings, the log."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Evaluation while learning: no memory of one trial enters the next."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """In-context evaluation: trials, metrics by episode, demonstrations."""
 
-from __future__ import annotations
-
 import itertools
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Videos and datasets of trained agents: what they show of what an agent saw and did."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

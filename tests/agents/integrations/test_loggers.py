@@ -1,7 +1,5 @@
 """Logs of a learner arrive in TensorBoard and in a tracker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

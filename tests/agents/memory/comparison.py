@@ -1,7 +1,5 @@
 """Random steps, acting through them, and comparison with a reference."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The adaptive allocator on bandits with known rewards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention against its definition."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

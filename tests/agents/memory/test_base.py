@@ -1,7 +1,5 @@
 """Inputs of steps, their checks, and the calls that a memory inherits."""
 
-from __future__ import annotations
-
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 

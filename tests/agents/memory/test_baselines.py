@@ -5,8 +5,6 @@ Memories are carried over the rollouts of a trial; credit may cross episodes; ep
 The defects of the release (ReLIC specification, B14 to B17) are named where a test would fail with them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compressive Transformers: queues, attention, losses and gradients, against plain Python."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

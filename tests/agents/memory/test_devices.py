@@ -1,7 +1,5 @@
 """Memories on a second device: no mixed devices, no other dtypes, few waits."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import fields, replace
 

@@ -1,7 +1,5 @@
 """The differentiable neural computer against the published equations, cell by cell."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

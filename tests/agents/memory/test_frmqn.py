@@ -1,7 +1,5 @@
 """FRMQN and truncated gradients against loops written out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

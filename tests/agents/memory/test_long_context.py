@@ -1,7 +1,5 @@
 """Long contexts: counted operations, and nothing of the size of T x T."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Memo: the same as one transformer over steps and summary tokens with a mask."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """The contract that every registered memory meets."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Poses, places and moves on their path from an observation to a memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

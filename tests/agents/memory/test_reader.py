@@ -1,7 +1,5 @@
 """The reader against its equations: keys and values of all tokens, all chunks read."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -5,8 +5,6 @@ A package that is not there is skipped by name.
 pip install --no-deps mlstm_kernels LRU-pytorch
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

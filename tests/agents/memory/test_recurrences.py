@@ -1,7 +1,5 @@
 """Recurrences that learn in parallel: the papers' equations, one step after the other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

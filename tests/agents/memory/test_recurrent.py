@@ -1,7 +1,5 @@
 """Recurrent memories on a CPU against PyTorch's own layer over a packed batch of pieces."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

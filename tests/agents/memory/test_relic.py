@@ -1,7 +1,5 @@
 """ReLIC's memory against its definition."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import get_args

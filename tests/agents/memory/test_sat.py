@@ -1,7 +1,5 @@
 """Memories of tokens against a plain loop over decisions, each with its own list of tokens."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

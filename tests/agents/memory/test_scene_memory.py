@@ -1,7 +1,5 @@
 """Scene memories against a plain loop over decisions."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The causal Scene Memory Transformer against its equations."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Numbers of parameters of the Scene Memory Transformer's networks, from their sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

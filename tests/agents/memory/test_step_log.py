@@ -1,7 +1,5 @@
 """The log of the newest steps against lists."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Transformer-XL against its definition."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

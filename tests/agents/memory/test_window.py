@@ -1,7 +1,5 @@
 """The window of newest steps, step by step."""
 
-from __future__ import annotations
-
 import torch
 
 from memenvs.agents.memory import make_memory

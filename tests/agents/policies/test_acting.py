@@ -1,7 +1,5 @@
 """`ActingPolicy`: starts of episodes and trials, environments that fit, types."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from typing import Any

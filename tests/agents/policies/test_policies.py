@@ -1,7 +1,5 @@
 """Policies: acting step by step, distributions, encoders, action masks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

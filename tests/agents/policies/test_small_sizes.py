@@ -1,7 +1,5 @@
 """`size="small"`: every memory has a size that a laptop learns with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Agents in folders and on a pretended Hub; broken and foreign folders are refused."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

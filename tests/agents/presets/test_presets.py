@@ -1,7 +1,5 @@
 """Presets of all families: names, refusals, and settings that can be made."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

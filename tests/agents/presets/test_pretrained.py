@@ -1,7 +1,5 @@
 """Trained agents of the package act well and hold nothing that only training needs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

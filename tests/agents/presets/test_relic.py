@@ -1,7 +1,5 @@
 """Presets of ReLIC against the numbers of its specification."""
 
-from __future__ import annotations
-
 import numpy as np
 from gymnasium import spaces
 

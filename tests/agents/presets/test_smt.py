@@ -1,7 +1,5 @@
 """Preset of the Scene Memory Transformer: its two stages and its homes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

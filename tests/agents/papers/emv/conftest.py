@@ -1,7 +1,5 @@
 """Questions about small histories, which the tests of EMV share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Settings of tiny models of question answering, and a run with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

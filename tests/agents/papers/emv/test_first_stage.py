@@ -1,7 +1,5 @@
 """Runs that start with the memory of another run, and which histories are drawn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Question answering: embedding of key frames, arrays, head, batches."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Answers in words with retrieval: a trained head reads the memory before the T5 writes."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path

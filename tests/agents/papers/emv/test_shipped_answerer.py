@@ -1,7 +1,5 @@
 """The model that answers questions and comes with the package."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """T5: what the decoder sees, that it learns, and its checkpoints."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

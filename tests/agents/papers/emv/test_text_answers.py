@@ -1,7 +1,5 @@
 """Answers in words: texts to learn, loss, writing, runs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

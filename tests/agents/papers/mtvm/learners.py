@@ -1,7 +1,5 @@
 """Settings of small `ImitationA2C` learners, and weights with which every input matters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

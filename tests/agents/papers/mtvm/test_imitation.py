@@ -1,7 +1,5 @@
 """`ImitationA2C` in the house of `tests/vln/toys.py`: losses by hand, batches, updates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

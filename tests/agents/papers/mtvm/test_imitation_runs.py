@@ -1,7 +1,5 @@
 """Runs of `ImitationA2C` in the house of `tests/vln/toys.py`: resumed, evaluated, refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

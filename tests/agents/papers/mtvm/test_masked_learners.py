@@ -1,7 +1,5 @@
 """Learners of `MemoryPolicy` on graphs, where a masked action is an error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

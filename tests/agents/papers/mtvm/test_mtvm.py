@@ -1,7 +1,5 @@
 """MTVM's network against PyTorch's layers, lists in Python, and the paper's numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

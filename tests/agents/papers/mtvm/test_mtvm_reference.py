@@ -3,8 +3,6 @@
 The reference computes one episode at a time, head by head, without padding, states or batches.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """PREVALENT's weights, from a random file with the same shapes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Result files of agents have the scores that the environment computed, in the toy house."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

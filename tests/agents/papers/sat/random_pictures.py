@@ -1,7 +1,5 @@
 """A task of random pictures and moves, small enough for tests."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from memenvs.query_task import SPLITS, PictureTask, QueryBatch, Split

@@ -1,7 +1,5 @@
 """Models of Room Ballet: sizes, tokens, and the training step against a straightforward one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

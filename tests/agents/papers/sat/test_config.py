@@ -3,8 +3,6 @@
 `tests/agents/test_settings.py` tests the ranges of single settings.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

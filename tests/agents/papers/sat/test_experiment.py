@@ -1,7 +1,5 @@
 """Runs of picture tasks: the figure of their answers, and the report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from memenvs.agents.experiments.directory import RunDirectory

@@ -1,7 +1,5 @@
 """Models that answer with pictures: sizes, and the equations step by step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

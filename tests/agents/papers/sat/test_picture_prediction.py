@@ -1,7 +1,5 @@
 """Picture tasks as prediction tasks: losses and scores by hand, allocation, figures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

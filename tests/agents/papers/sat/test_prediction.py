@@ -1,7 +1,5 @@
 """Room Ballet as a prediction task: shards, losses and scores from the model's answers."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memories that read tokens in turn, against the steps that they should take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -240,8 +240,9 @@ def ranked(rows: Rows) -> list[str]:
 
 
 def pooled_mean(samples: list[np.ndarray]) -> float:
-    """Interquartile mean over the runs of all tasks."""
-    return interquartile_mean(np.concatenate(samples))
+    """Interquartile mean over the runs of all tasks, each of which counts as much."""
+    count = np.lcm.reduce([len(sample) for sample in samples])
+    return interquartile_mean(np.concatenate([np.repeat(sample, count // len(sample)) for sample in samples]))
 
 
 def improvement(samples: list[np.ndarray]) -> float:
@@ -266,7 +267,7 @@ def order_table(rows: Rows) -> Table:
         shares = [format_share(shares_of(rows, task, memory)) or "-" for task in TITLES]
         lines.append([memory, texts[0], "-" if memory == PEER else texts[1], *shares])
     header = ["memory", "interquartile mean", f"probability that it is better than {PEER}", *TITLES]
-    return Table("Share of the way from the best play without a memory (0) to a perfect memory (1)", header, lines)
+    return Table("Share of the way from a rule without a memory (0) to a perfect memory (1)", header, lines)
 
 
 def task_table(rows: Rows, task: str, title: str) -> Table:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
@@ -86,6 +87,10 @@ def test_shares_and_order_by_hand(study, module):
     rows = Rows(rows)
     assert module.shares_of(rows, "darkroom-gap", "relic").tolist() == [0.5, 1.0, 1.0]
     assert module.ranked(rows) == ["relic", "lstm"]
+
+
+def test_a_task_with_more_seeds_counts_no_more(module):
+    assert module.pooled_mean([np.zeros(5), np.ones(3)]) == 0.5
 
 
 def test_rl2_is_ranked_by_the_tasks_that_have_trials_of_several_episodes(study, module):

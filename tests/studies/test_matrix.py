@@ -3,11 +3,8 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
 from memenvs.agents.experiments.prediction_experiment import make_run_model
-from memenvs.agents.experiments.progress import count_weights
 from memenvs.agents.study import Rows, Study, find_studies, load_study, read_rows
 from memenvs.registry import find_environment
 
@@ -36,20 +33,15 @@ def test_memories_differ_in_nothing_else(study):
             assert all(config.policy[name] == first.policy[name] for name in first.policy if "memory" not in name)
 
 
-@pytest.mark.slow
 def test_memories_have_about_as_many_weights(study):
+    """As their runs have counted; rows are of the present settings (tests/studies/test_studies.py)."""
+    rows = read_rows(FILE.with_name("rows.jsonl"))
     for task, configs in study.configs.items():
-        counts = {}
-        for method, config in configs.items():
-            if config.kind.acts:
-                env = make_vec_env(config.env, 1, seed=0, **config.env_kwargs)
-                network = PartialUpdatePPO("MemoryPolicy", env, config.learner, policy_kwargs=config.policy).policy
-                env.close()
-            else:
-                network = make_run_model(config)
-            counts[method] = count_weights(network)["memory"]
-        assert counts.pop("none") == 0
-        assert max(counts.values()) < 2 * min(counts.values()), (task, counts)
+        counts = {method: set(rows.results(task, method, "weights")) for method in configs}
+        assert counts.pop("none") == {0}
+        assert all(len(count) == 1 for count in counts.values())
+        weights = [count.pop() for count in counts.values()]
+        assert max(weights) < 2 * min(weights), (task, weights)
 
 
 def test_each_task_is_in_a_certified_id(study):
@@ -70,10 +62,10 @@ def test_rates_were_tried_with_a_seed_that_is_not_reported(study, module):
     tried = load_study(FILE.with_name("rates.py"))
     assert not set(tried.seeds) & set(study.seeds)
     assert all(config.eval_kwargs.get("split") != "test" for own in tried.configs.values() for config in own.values())
-    rates = read_rows(FILE.with_name("rates.jsonl"))
+    rates, rows = (read_rows(FILE.with_name(name)) for name in ("rates.jsonl", "rows.jsonl"))
     for task, configs in study.configs.items():
         for method, config in configs.items():
-            if read_rows(FILE.with_name("rows.jsonl")).of(task, method):
+            if rows.of(task, method):
                 assert float(module.best_rate(rates, task, method)) == config.learner.learning_rate
                 assert all(len(module.score_of(rates, task, f"{method}, {rate}")) == 1 for rate in module.RATES)
 

@@ -74,9 +74,10 @@ def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
     Raises:
         ValueError: It is anything else.
     """
-    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2 or not all(is_int(item) for item in value):
+    pair = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(is_int(item) for item in pair):
         raise ValueError(f"{name} must be two integers, {what}, got {value!r}")
-    return int(value[0]), int(value[1])
+    return int(pair[0]), int(pair[1])
 
 
 def check_phases(value: Any) -> tuple[int, int, int]:

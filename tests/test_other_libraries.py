@@ -194,8 +194,8 @@ def test_episodes_of_make_can_be_longer():
 
 
 #: SB3's encoder of images needs 36 x 36 pixels, which those of FourBoxes do not have; those of homes only take time.
-IMAGES = {"FourBoxes-v0": {"image_size": (36, 36)}, "ExtObjNav-v0": {"image_size": (36, 48)}} | {
-    name: {"image_size": (36, 36)} for name in ("ColorRecall-v0", "ViewRecall-v0")
+IMAGES = {"ExtObjNav-v0": {"image_size": (36, 48)}} | {
+    name: {"image_size": (36, 36)} for name in ("FourBoxes-v0", "FourBoxes-Gap-v0", "ColorRecall-v0", "ViewRecall-v0")
 }
 SMALL = {"n_steps": 8, "batch_size": 8, "n_epochs": 1, "seed": 0}
 

@@ -126,6 +126,8 @@ def parse_config(path: File, saved: dict[str, Any], config_type: type) -> Any:
         ValueError: A setting is unknown or not allowed.
     """
     names = [field.name for field in fields(config_type)]
+    if not isinstance(saved, dict):
+        raise ValueError(f"{path}: config.json: the settings must be an object, got {saved!r}")
     for name in saved:
         if name not in names:
             raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")

@@ -238,6 +238,8 @@ class SavableAlgorithm(BaseAlgorithm):
         config = saved.config
         if env is not None:
             _check_resumable(path, config, processes)
+        if not isinstance(config["policy_kwargs"], dict):
+            raise ValueError(f"{path}: config.json: policy_kwargs must be an object, got {config['policy_kwargs']!r}")
         if config["algorithm"] != cls.__name__:
             raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
         rank = processes.rank if env is not None else 0
@@ -295,8 +297,11 @@ class SavableAlgorithm(BaseAlgorithm):
         state = saved.states[rank]
         policy.encoder_fingerprint = saved.config.get("encoder")
         policy.vocabulary_fingerprint = saved.config.get("vocabulary")
-        policy.resets_with_episode = state["resets_with_episode"]
-        policy.episode_is_trial = state.get("episode_is_trial", policy.episode_is_trial)  # not in earlier files
+        flags = {"episode_is_trial": policy.episode_is_trial, **state}  # which earlier files have not
+        for name in ("resets_with_episode", "episode_is_trial"):
+            if not isinstance(flags[name], bool):
+                raise ValueError(f"state.json: {name} must be true or false, got {flags[name]!r}")
+            setattr(policy, name, flags[name])
         archive.check_tensors("policy.safetensors", saved.policy, policy.state_dict())
         policy.load_state_dict(saved.policy)
         check_finite_tensors("policy.safetensors", {name: saved.policy[name] for name, _ in policy.named_parameters()})
@@ -315,7 +320,8 @@ class SavableAlgorithm(BaseAlgorithm):
             setattr(self, name, state[name])
         self.num_timesteps = state["num_timesteps"]
         self._n_updates = state["n_updates"]
-        self.ep_info_buffer = deque(state["recent_episodes"], maxlen=self._stats_window_size)
+        recent = [{"r": float(info["r"]), "l": int(info["l"])} for info in state["recent_episodes"]]
+        self.ep_info_buffer = deque(recent, maxlen=self._stats_window_size)
         self.ep_success_buffer = deque(state["recent_successes"], maxlen=self._stats_window_size)
         trials = state["trials"]
         if trials is not None and (self.env is None or self.env.num_envs == len(trials["trial"])):

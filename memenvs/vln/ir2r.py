@@ -148,9 +148,10 @@ class IR2R(R2R):
         chosen, house = self.world.episode(number), self.world.episode(own).house
         if chosen.house != house:
             own_scan, scan = self.world.graphs[house].name, self.world.graphs[chosen.house].name
+            name = next(name for name in ("episode_number", "instr_id") if options.get(name) is not None)
             raise ValueError(
-                f"options must choose an episode in {own_scan}, the house of the tour, got {chosen.id!r} in {scan}; "
-                f"the option 'layout' chooses the {'tour' if self._published else 'house'}"
+                f"option {name!r} must choose an episode in {own_scan}, the house of the tour, got {chosen.id!r} in "
+                f"{scan}; the option 'layout' chooses the {'tour' if self._published else 'house'}"
             )
         return number
 

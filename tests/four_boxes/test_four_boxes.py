@@ -188,8 +188,9 @@ def test_bad_settings():
         message = f"image_size must be from (1, 1) to (60, 80), got {size}"
         with pytest.raises(ValueError, match=re.escape(message)):
             FourBoxesConfig(image_size=size)
-    with pytest.raises(ValueError, match="image_size must be two integers, rows and columns, got 25"):
-        FourBoxesConfig(image_size=25)
+    for size in (25, np.array(25)):
+        with pytest.raises(ValueError, match=r"image_size must be two integers, rows and columns, got .*25"):
+            FourBoxesConfig(image_size=size)
 
 
 def test_bad_options():

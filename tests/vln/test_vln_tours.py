@@ -109,7 +109,8 @@ def test_options_choose_an_episode_of_the_house(make):
     _, info = env.reset(options={"layout": 0, "instr_id": "8_0"})
     assert (info["instr_id"], info["viewpoint"], info["layout_id"]) == ("8_0", "e", 0)
     procedural = gym.make("memenvs/VLN-IR2R-v0", split="val_unseen", features="none")
-    with pytest.raises(ValueError, match=r"options must choose an episode in procedural-1000, .* '1003-12_2' in proce"):
+    message = r"option 'instr_id' must choose an episode in procedural-1000, .* got '1003-12_2' in procedural-1003"
+    with pytest.raises(ValueError, match=message):
         procedural.reset(options={"layout": 0, "instr_id": "1003-12_2"})
 
 

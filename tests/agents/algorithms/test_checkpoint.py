@@ -115,10 +115,13 @@ def test_members_that_do_not_fit(saved: Path) -> None:
         ({"observation_space": {}}, "observation_space is no space"),
         ({"processes": "two"}, "processes must be a whole number, got 'two'"),
         ({"config": config["config"] | {"new_setting": 1}}, "has a setting that this version does not know, 'new_se"),
+        ({"config": 1}, "the settings must be an object, got 1"),
+        ({"policy_kwargs": [2]}, r"policy_kwargs must be an object, got \[2\]"),
         ({"config": config["config"] | {"n_epochs": "2"}}, ": n_epochs must be a whole number, got '2'"),
         ({"policy_kwargs": config["policy_kwargs"] | {"memory_kwargs": {"hidden_dim": 9}}}, r"'memory\..*' must be"),
     ]
     unset = torch.zeros_like(torch.Generator().get_state())
+    state = json_of(saved, "state")
     deep = b'{"format": ' + b"[" * 10_000 + b"]" * 10_000 + b"}"
     members: list[tuple[dict[str, bytes | None], str]] = [
         *(({"config": json.dumps(config | change).encode()}, f".*{message}") for change, message in changes),
@@ -130,6 +133,8 @@ def test_members_that_do_not_fit(saved: Path) -> None:
         ({"policy": b"nothing"}, "its tensors cannot be read"),
         ({"state": b"{}"}, "state.json lacks 'num_timesteps'"),
         ({"state": b"["}, "state.json: not JSON"),
+        ({"state": json.dumps(state | {"resets_with_episode": 2}).encode()}, "state.json: resets_with_episode must be"),
+        ({"state": json.dumps(state | {"recent_episodes": [{"r": 1.0}]}).encode()}, "'l'"),
         ({"generators": save_tensors({})}, r"generators\.safetensors: does not fit .* 'sampling' is missing"),
         ({"generators": save_tensors({"sampling": unset})}, r"generators\.safetensors: 'sampling' is no state of a"),
     ]

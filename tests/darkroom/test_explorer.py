@@ -9,7 +9,7 @@ import pytest
 from memenvs.core import TrialVectorEnv
 from memenvs.darkroom.env import Darkroom
 from memenvs.darkroom.explorer import DarkroomExplorer
-from memenvs.darkroom.window_paths import PathCode4, PathCode16
+from memenvs.darkroom.window_paths import PathCode, PathCode4, PathCode16
 from memenvs.rules import Rule, RuleError, Window
 from memenvs.task import BatchTask
 from tests.rule_scores import returns_by_goal
@@ -61,6 +61,13 @@ def test_a_gap_leaves_window_rules_at_the_score_of_the_sweep(rule):
     assert without[1:].mean() > memoryless.mean() + 7
 
 
+def test_windows_of_the_explorer_reach_over_a_gap_that_is_shorter():
+    memoryless = by_cell(lambda task: Window(DarkroomExplorer(task), 1), 5, **GAP)
+    for window, reaches in ((20, False), (22, False), (40, True)):
+        played = by_cell(lambda task, window=window: Window(DarkroomExplorer(task), window), 5, **GAP)
+        assert (played[1:].mean() > memoryless.mean() + 7) == reaches, window
+
+
 def test_steps_back_to_the_goal_count_the_gap():
     env = TrialVectorEnv(Darkroom, 1, trial_episodes=2, autoreset_mode="Disabled", size=5, **GAP)
     rule = DarkroomExplorer(env.task)
@@ -79,8 +86,21 @@ def test_steps_back_to_the_goal_count_the_gap():
     assert back == [0] * 45 + list(range(1, 23)) + [0] * 23
 
 
+@pytest.mark.parametrize(("rule", "window"), [(PathCode4, 4), (PathCode16, 16)])
+def test_path_rules_use_no_more_than_their_window(rule, window):
+    """Seen through a window of that size, by which it forgets all else at each step, a rule does the same."""
+    assert rule.window == window
+    for steps in (30, 100):
+        settings = {"split": "all", "max_episode_steps": steps}
+        played = by_cell(lambda task: Window(rule(task), window), 10, **settings)
+        np.testing.assert_array_equal(played, by_cell(rule, 10, **settings))
+        assert (by_cell(lambda task: Window(rule(task), window // 2), 10, **settings) != played).any()
+
+
 def test_large_rooms():
     env = TrialVectorEnv(Darkroom, 1, size=17)
     with pytest.raises(RuleError, match="size must be at most 16 for this rule, got 17"):
         PathCode4(env.task)
-    DarkroomExplorer(env.task)  # plays in rooms of any size
+    assert issubclass(PathCode4, PathCode)
+    observation, _ = env.reset(seed=0)
+    assert DarkroomExplorer(env.task).actions(observation).tolist() == [2]

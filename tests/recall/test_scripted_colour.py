@@ -1,13 +1,17 @@
-"""Scripted answers of ColorRecall: the square is found, windows guess."""
+"""Scripted answers of ColorRecall: the square is found, windows guess.
+
+Actions before the query carry nothing.
+"""
 
 import numpy as np
+import pytest
 
 from memenvs.core import TrialVectorEnv
 from memenvs.recall.color_recall import COLOURS, RGB, ColorRecall
 from memenvs.recall.scripted_colour import ColourObserver, FixedColour, square_colour
 from memenvs.recall.tours import NO_MOVE
-from memenvs.rules import Rule, Window
-from memenvs.task import Observation
+from memenvs.rules import PREVIOUS_ACTION, Rule, Window
+from memenvs.task import BatchTask, Observation
 from tests.rule_scores import play_episode
 
 #: Tours of six steps and more whose first image no memory has to keep.
@@ -74,4 +78,43 @@ def test_scores_and_windows() -> None:
     for window in (1, 4, 12):
         np.testing.assert_array_equal(success(env, Window(ColourObserver(env.task), window)), blind)
     assert success(env, Window(ColourObserver(env.task), 13)).all()  # as long as the episode
+    env.close()
+
+
+class Relay(Rule):
+    """A rule that passes the colour on by its previous actions.
+
+    It reads the colour off the first image, repeats it as the ignored action, and answers with the previous action.
+    """
+
+    def __init__(self, task: BatchTask) -> None:
+        assert isinstance(task, ColorRecall)
+        self._size = task.config.square_size
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        chosen = np.maximum(observation[PREVIOUS_ACTION] - 1, 0)
+        for i in np.flatnonzero((observation["move"] == NO_MOVE) & (observation["phase"] == 0)).tolist():
+            image = observation["rgb"][i]
+            chosen[i] = square_colour(image, image, self._size)
+        return chosen
+
+
+class RawRelay(Relay):
+    """The same, with the previous action as it was where it is ignored."""
+
+    def actions(self, observation: Observation) -> np.ndarray:
+        chosen = self.choose({**observation, PREVIOUS_ACTION: self._raw})
+        self._raw = 1 + chosen
+        return chosen
+
+    def start(self, trial_start: np.ndarray, episode_start: np.ndarray) -> None:
+        self._raw = np.zeros(len(trial_start), np.int64)
+
+
+@pytest.mark.parametrize("settings", [SMALL, pytest.param({}, marks=pytest.mark.slow)], ids=["small", "default"])
+def test_ignored_actions_carry_no_colour(settings: dict) -> None:
+    """A policy of the present view and its previous action is perfect only while it sees actions that were ignored."""
+    env = TrialVectorEnv(ColorRecall, 12, autoreset_mode="Disabled", trial_episodes=1, **settings)
+    assert success(env, RawRelay(env.task)).all()
+    np.testing.assert_array_equal(success(env, Relay(env.task)), success(env, FixedColour(env.task)))
     env.close()

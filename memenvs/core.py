@@ -88,7 +88,8 @@ class TrialVectorEnv(VectorEnv):
         episode_index: int; start this episode of the trial. For this reset only.
         reset_mask: bool, (N,); reset only these environments. For this reset only.
         layout: int; number of the layout. It and the options of the task, such as `start` and `goal`, hold for the
-            autoresets too, until the next explicit reset of that environment.
+            autoresets too, until the next explicit reset of that environment. Where there is an itinerary those of the
+            task hold at the letter of that reset alone.
 
     A sequence of N dicts as `options` gives each environment its own.
 
@@ -191,6 +192,7 @@ class TrialVectorEnv(VectorEnv):
         self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
         # Options of the latest explicit reset that apply to the autoresets after it.
         self._persistent_options: list[dict[str, Any]] = [{} for _ in range(num_envs)]
+        self._letter_of_options = np.full(num_envs, -1)  # letter of that reset; -1 until it is known
         self._all_envs = np.ones(num_envs, bool)
         self._all_envs.flags.writeable = False
         self._is_reset = False
@@ -234,6 +236,7 @@ class TrialVectorEnv(VectorEnv):
             self._persistent_options[i] = {
                 key: value for key, value in per_env[i].items() if key not in ONE_RESET_OPTIONS
             }
+            self._letter_of_options[i] = -1
             self._begin_episode(i, per_env[i])
         return self._observe(self._all_envs), self._info()
 
@@ -376,8 +379,11 @@ class TrialVectorEnv(VectorEnv):
             self._letter[i] = -1  # until the task is there
             self.task.begin_trial(i, *trials.go_to(i, letter, self.task))
             self._letter[i] = letter
+        if self._letter_of_options[i] < 0:
+            self._letter_of_options[i] = letter
+        own = persistent if letter == self._letter_of_options[i] else {}  # another place may have no such start or goal
         self._needs_reset[i] = False
-        self.task.begin_episode(i, rng, {**persistent, "episode_index": int(trials.episode[i])})
+        self.task.begin_episode(i, rng, {**own, "episode_index": int(trials.episode[i])})
         trials.is_due[i] = self.task.ends_trial(i)
         if self.led:
             self._motion_rngs[i] = trials.motion_rng(i)

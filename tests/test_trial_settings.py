@@ -214,6 +214,26 @@ def test_options_and_new_trials() -> None:
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("letter", "AB")
+def test_options_of_the_task_hold_at_the_letter_of_their_reset(mode: str, letter: str) -> None:
+    """At each visit, until the next explicit reset; another home may have no such start."""
+    settings = {"itinerary": "AABBA", "autoreset_mode": mode, "max_episode_steps": 3, "trial_episodes": None}
+    env = TrialVectorEnv(Darkroom, 1, **settings)
+    start = np.array([7, 7])
+    env.reset(seed=1)
+    _, info = env.reset(options={"start": start, "episode_index": 1 if letter == "A" else 2})
+    begun: dict[tuple[int, int], bool] = {}
+    for _ in range(60):
+        if info["num_steps"][0] == 0:
+            begun[info["trial_id"][0], info["episode_index"][0]] = (info["start"][0] == start).all()
+        info = env.step(np.array([0]))[-1]
+    assert len(begun) > 12
+    for (_, episode), is_there in begun.items():
+        assert is_there == ("AABBA"[episode] == letter)
+    assert not (env.reset()[1]["start"][0] == start).all()
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_the_flag_names_the_layout_in_the_first_observation_of_a_visit(mode: str) -> None:
     settings = {"itinerary": "AABBA", "autoreset_mode": mode, "max_episode_steps": 5, "gap": 2}
     env = TrialVectorEnv(Darkroom, 2, leg_flag=True, **settings)

@@ -46,9 +46,9 @@ def format_runs(sample: np.ndarray, digits: str, margin_digits: str) -> str:
         margin_digits: Format of the margin.
     """
     if len(sample) < MIN_RUNS:
-        return ", ".join(f"{value:{digits}}" for value in sample)
+        return ", ".join(f"{value:z{digits}}" for value in sample)  # "z": no -0.0
     mean, margin = mean_and_margin(sample)
-    return f"{mean:{digits}} +- {margin:{margin_digits}}"
+    return f"{mean:z{digits}} +- {margin:{margin_digits}}"
 
 
 def format_mean(sample: np.ndarray) -> str:

@@ -275,6 +275,7 @@ def test_lines_of_different_policies_differ_without_colours() -> None:
 def test_mean_and_interval_over_runs() -> None:
     assert format_percent(np.array([0.7, 0.8, 0.9])) == "80.0 +- 24.8"  # 4.303 * 10 / sqrt(3)
     assert format_mean(np.array([7.25])) == "7.2"
+    assert format_mean(np.array([-0.04])) == "0.0" and format_mean(np.array([-0.1, 0.0, 0.0])).startswith("0.0 +-")
     for count in range(3, 40):
         sample = np.random.default_rng(count).normal(size=count)
         expected = t.ppf(0.975, count - 1) * sample.std(ddof=1) / np.sqrt(count)

@@ -228,8 +228,8 @@ def test_options_of_the_task_hold_at_the_letter_of_their_reset(mode: str, letter
             begun[info["trial_id"][0], info["episode_index"][0]] = (info["start"][0] == start).all()
         info = env.step(np.array([0]))[-1]
     assert len(begun) > 12
-    for (_, episode), is_there in begun.items():
-        assert is_there == ("AABBA"[episode] == letter)
+    for (_, episode), holds in begun.items():
+        assert holds == ("AABBA"[episode] == letter)
     assert not (env.reset()[1]["start"][0] == start).all()
 
 

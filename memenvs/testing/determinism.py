@@ -198,7 +198,7 @@ def _one_episode(rows: list[Row]) -> list[Row]:
 
 
 def check_options(subject: TaskUnderTest) -> None:
-    """Options hold at autoresets in the same place until the next explicit reset, and end with it."""
+    """Options hold at autoresets in the same place, until the next explicit reset ends them."""
     for mode in ("NextStep", "SameStep"):
         env = subject.vector(2, autoreset_mode=mode, **subject.short)
         names = env.task.option_names

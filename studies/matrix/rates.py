@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from memenvs.agents.algorithms.supervised import evaluate_model
+from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.prediction_experiment import trained_model
 from memenvs.agents.experiments.statistics import format_mean
 from memenvs.agents.study import Played, Rows, Study, Table
@@ -41,15 +42,17 @@ def make_tables(rows: Rows) -> list[Table]:
     return [Table("Score after half of the steps", ["task", "memory", *RATES], lines)]
 
 
+def at_half(config: RunConfig) -> RunConfig:
+    """The settings of a run that tries a learning rate: for half of the steps, and not played in the test."""
+    changes = {name: value for name, value in config.eval_kwargs.items() if name != "split"}
+    return replace(config, total_steps=config.total_steps // 2, eval_kwargs={**changes, **config.validation_kwargs})
+
+
 STUDY = Study(
     title="Learning rates of the memory matrix",
     configs={
         task: {
-            f"{memory}, {rate}": replace(
-                at_rate(config, memory, rate),
-                total_steps=config.total_steps // 2,
-                eval_kwargs={name: value for name, value in config.eval_kwargs.items() if name != "split"},
-            )
+            f"{memory}, {rate}": at_half(at_rate(config, memory, rate))
             for memory in memories_of(task)
             for rate in RATES
         }

@@ -30,12 +30,13 @@ File = str | PathLike[str] | IO[bytes]
 """Name of an archive, with or without its suffix `.zip`, or an open binary file such as `io.BytesIO`."""
 
 
-def write(path: File, members: dict[str, bytes]) -> None:
+def write(path: File, members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> None:
     """Write an archive of these members, name -> content."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data)  # without a time stamp: equal learners give equal files
+            info = zipfile.ZipInfo(name)  # without a time stamp: equal learners give equal files
+            archive.writestr(info, data, compression)
     if isinstance(path, (str, PathLike)):
         path = Path(path)
         write_file(path if path.suffix else path.with_suffix(".zip"), buffer.getvalue())

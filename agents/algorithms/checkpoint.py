@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -119,7 +120,7 @@ class Checkpoint:
 
 
 def drop_training_state(source: archive.File, target: archive.File) -> None:
-    """Copy a file of any learner without optimizer and generators, as a policy-only file.
+    """Copy a file of any learner as a policy-only file: no optimizer, no generators, compressed.
 
     Args:
         source: File of a learner that acts or predicts.
@@ -133,7 +134,8 @@ def drop_training_state(source: archive.File, target: archive.File) -> None:
     if MODEL not in members:
         archive.require(source, members, POLICY_ONLY)
     config = {**archive.parse_json(source, members, "config.json"), "policy_only": True}
-    archive.write(target, {**members, "config.json": json.dumps(config, indent=1).encode()})
+    smaller = {**members, "config.json": json.dumps(config, indent=1).encode()}
+    archive.write(target, smaller, zipfile.ZIP_DEFLATED)
 
 
 def _state_member(rank: int) -> str:

@@ -43,7 +43,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def at_half(config: RunConfig) -> RunConfig:
-    """The settings of a run that tries a learning rate: for half of the steps, and not played in the test."""
+    """Settings of a run that tries a learning rate: half of the steps, no play in the test."""
     changes = {name: value for name, value in config.eval_kwargs.items() if name != "split"}
     return replace(config, total_steps=config.total_steps // 2, eval_kwargs={**changes, **config.validation_kwargs})
 

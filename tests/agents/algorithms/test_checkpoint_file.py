@@ -64,6 +64,7 @@ def test_a_policy_only_file_acts_and_does_not_learn() -> None:
     source, target = io.BytesIO(written()), io.BytesIO()
     checkpoint.drop_training_state(source, target)
     assert sorted(members_of(target.getvalue())) == sorted(POLICY_ONLY)
+    assert len(target.getvalue()) < sum(map(len, members_of(target.getvalue()).values()))  # compressed
     model, whole = (PartialUpdatePPO.load(file, device="cpu") for file in (target, source))
     assert torch.equal(weights(model), weights(whole)) and model.num_timesteps == N * 8
     for use in (

@@ -201,7 +201,9 @@ def test_dataset_has_whole_trials_each_episode_of_which_can_be_rebuilt(capsys, r
 @pytest.mark.parametrize("spec", SOME_OR_NIGHTLY, ids=lambda spec: spec.name)
 @pytest.mark.slow
 def test_dataset_of_every_id_is_rebuilt_and_extended_bit_by_bit(capsys, root: Path, spec: EnvironmentSpec) -> None:
-    arguments = [spec.id, "--env_kwargs", json.dumps(SHORT), "--seed", str(2**62)]
+    own = {"gap": 1, "itinerary": "AB"}  # as short, of ids that have them
+    settings = {**SHORT, **{name: value for name, value in own.items() if spec.defaults.get(name)}}
+    arguments = [spec.id, "--env_kwargs", json.dumps(settings), "--seed", str(2**62)]
     call(capsys, *arguments, "--episodes", "4", "--out", "test/once-v0")
     call(capsys, "--rebuild", str(root / "test/once-v0"), "--out", "test/again-v0")  # the folder of its card
     call(capsys, *arguments, "--episodes", "1", "--out", "test/twice-v0")

@@ -111,3 +111,21 @@ def test_memories_with_several_vectors_show_as_many_in_questions(study):
         model = make_run_model(study.configs["episodic-qa"][memory])
         vectors, mask = model.model.memory.vectors(model.model.memory.initial_state(1))
         assert vectors.shape[:2] == mask.shape == (1, 21)  # fewer than the key frames of five episodes
+
+
+def test_the_table_of_homes_has_the_first_episode_and_the_last_with_moves(module):
+    def result(*means: float) -> dict:
+        return {"agent": {"metrics": {"success": {"mean": list(means)}}}}
+
+    evaluations = {"evaluation": result(0.1, 0.2), "moves": result(0.3, 0.4), "weights": 7}
+    row = {
+        "task": "ext-objnav",
+        "method": "lstm",
+        "seed": 0,
+        "steps": 100,
+        "cpu_seconds": 50,
+        "evaluations": evaluations,
+    }
+    assert module.task_table(Rows([row]), "ext-objnav", "").lines == [
+        ["lstm", "20.0", "10.0", "40.0", "0.001", "7", "2"]
+    ]

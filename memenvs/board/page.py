@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from memenvs.board.entry import OLD, Entry, check_entry, read_entry
 from memenvs.certificates.test_sets import find_test_set
 from memenvs.files import list_files
@@ -22,7 +24,8 @@ function of id, seed, trial and index, so anyone can replay an entry without its
 
 - *reported*: the entry has scores alone.
 - *replayed*: its actions give its scores. `make test` plays those of all entries (`memenvs board check`).
-- *reproduced*: replayed, and so is an entry of another author with the same settings, within two standard errors.
+- *reproduced*: replayed, and so is an entry of another author with the same settings and other actions, within two
+  standard errors.
 
 A replay shows that these actions reach these scores in these trials. It cannot show who chose the actions: an agent
 with this memory, another one, or a program that knew the truth. How long an agent trained is behind its link: budgets
@@ -95,10 +98,17 @@ def mark(entry: Entry, others: Iterable[Entry]) -> str:
         other.has_actions
         and other.author.casefold() != entry.author.casefold()
         and (other.settings, other.kind) == (entry.settings, entry.kind)
+        and not _have_the_same_run(entry, other)
         and abs(other.mean - entry.mean) <= CLOSE * math.hypot(entry.stderr, other.stderr)
         for other in others
     )
     return "reproduced" if again else "replayed"
+
+
+def _have_the_same_run(entry: Entry, other: Entry) -> bool:
+    """Check whether a run of one has the actions of a run of the other, as in a copy."""
+    actions, others = ([np.concatenate(run.actions or ()) for run in own.runs] for own in (entry, other))
+    return any(np.array_equal(one, two) for one in actions for two in others)
 
 
 def _by_folder(paths: Sequence[Path]) -> dict[str, list[Entry]]:

@@ -59,11 +59,14 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [line[2] for line in lines] == ["plain", "pretrained", "plain", "privileged, place=True"]
 
 
-def entry(mean: float = 1.0, **about: Any) -> Entry:
-    """Entry whose mean is known."""
+def entry(mean: float = 1.0, is_copy: bool = False, **about: Any) -> Entry:
+    """Entry whose mean is known; unless it is a copy, its actions are those of no other mean."""
     new = made("x", **about)
-    scores = tuple((mean + (-1) ** k,) for k in range(200))
-    object.__setattr__(new.runs[0], "scores", scores)
+    run = new.runs[0]
+    assert run.actions is not None
+    object.__setattr__(run, "scores", tuple((mean + (-1) ** k,) for k in range(200)))
+    if mean != 1.0 and not is_copy:
+        object.__setattr__(run, "actions", (1 - run.actions[0], *run.actions[1:]))
     return new
 
 
@@ -77,6 +80,7 @@ def test_marks(tmp_path: Path) -> None:
         assert mark(own, []) == mark(own, [own]) == "replayed"
         assert mark(own, [own, entry(1.19, author="Bob")]) == "reproduced"
         for other in (
+            entry(1.19, is_copy=True, author="Bob"),
             entry(1.21, author="Bob"),
             entry(1.19),
             entry(1.19, author="ada"),

@@ -326,8 +326,8 @@ class Study:
             seeds: Seeds.
 
         Raises:
-            ValueError: The study has no such task or method, and the message lists those that it has. No task has a
-                scripted policy of the study.
+            ValueError: The study has no such task or method, and the message lists those that it has; or none of the
+                tasks has one of the methods. No task has a scripted policy of the study.
         """
         every = {*self.scripted, *(name for own in self.configs.values() for name in own)}
         for name in tasks:
@@ -350,6 +350,9 @@ class Study:
         for seed in seeds:
             for task in tasks or self.configs:
                 cells += [(task, name, seed) for name in self.configs[task] if name in chosen]
+        if methods and seeds and not cells:
+            names = {name: list(own) for name, own in self.configs.items() if name in (tasks or self.configs)}
+            raise ValueError(f"no task has one of the methods {list(methods)}; methods by task: {names}")
         return cells
 
     def name(self, cell: Cell) -> str:

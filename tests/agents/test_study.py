@@ -96,6 +96,10 @@ def test_settings_of_a_run(file):
     for names, message in ((("hall",), "unknown task 'hall'"), ((), "unknown method 'smt'")):
         with pytest.raises(ValueError, match=message):
             study.cells(names, () if names else ("smt",), (0,))
+    two = replace(study, configs={**study.configs, "hall": {"lstm": config}})
+    assert two.cells((), ("first",), (0,)) == [("room", "first", 0)]
+    with pytest.raises(ValueError, match=r"no task has one of the methods \['first'\]; .*: \{'hall': \['lstm'\]\}"):
+        two.cells(("hall",), ("first",), (0,))
 
 
 def test_the_hash_is_of_the_settings_alone():

@@ -87,9 +87,10 @@ class TrialVectorEnv(VectorEnv):
         trial: int; start the trial with this number. For this reset only.
         episode_index: int; start this episode of the trial. For this reset only.
         reset_mask: bool, (N,); reset only these environments. For this reset only.
-        layout: int; number of the layout. It and the options of the task, such as `start` and `goal`, hold for the
-            autoresets too, until the next explicit reset of that environment. Where there is an itinerary those of the
-            task hold at the letter of that reset alone.
+        layout: int; number of the layout. It holds for the autoresets too, until the next explicit reset of that
+            environment. So do the options of the task, such as `start` and `goal`, if `layout` is given; else they hold
+            until the trial ends, as the next one is elsewhere. Where there is an itinerary they hold at the letter of
+            that reset alone.
 
     A sequence of N dicts as `options` gives each environment its own.
 
@@ -373,6 +374,8 @@ class TrialVectorEnv(VectorEnv):
         if begins_trial:
             trials.begin_trial(i, options.get("trial"), layout, self.task.num_layouts)
             self._letter[i] = -1
+            if not options and layout is None:  # an autoreset into a layout that may have no such start or goal
+                self._persistent_options[i] = persistent = {}
         rng = trials.begin_episode(i, options.get("episode_index"), is_first=begins_trial)
         letter = self._letters[min(trials.episode[i], len(self._letters) - 1)]
         if letter != self._letter[i]:

@@ -215,21 +215,25 @@ def test_options_and_new_trials() -> None:
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @pytest.mark.parametrize("letter", "AB")
-def test_options_of_the_task_hold_at_the_letter_of_their_reset(mode: str, letter: str) -> None:
-    """At each visit, until the next explicit reset; another home may have no such start."""
+@pytest.mark.parametrize("in_layout", [False, True])
+def test_options_of_the_task_hold_at_their_letter_and_with_layout_in_later_trials(
+    mode: str, letter: str, in_layout: bool
+) -> None:
+    """Until the next explicit reset; another home may have no such start."""
     settings = {"itinerary": "AABBA", "autoreset_mode": mode, "max_episode_steps": 3, "trial_episodes": None}
     env = TrialVectorEnv(Darkroom, 1, **settings)
     start = np.array([7, 7])
-    env.reset(seed=1)
-    _, info = env.reset(options={"start": start, "episode_index": 1 if letter == "A" else 2})
+    _, info = env.reset(seed=1)
+    layout = {"layout": info["layout_id"][0]} if in_layout else {}
+    _, info = env.reset(options={"start": start, "episode_index": 1 if letter == "A" else 2, **layout})
     begun: dict[tuple[int, int], bool] = {}
     for _ in range(60):
         if info["num_steps"][0] == 0:
             begun[info["trial_id"][0], info["episode_index"][0]] = (info["start"][0] == start).all()
         info = env.step(np.array([0]))[-1]
     assert len(begun) > 12
-    for (_, episode), holds in begun.items():
-        assert holds == ("AABBA"[episode] == letter)
+    for (trial, episode), holds in begun.items():
+        assert holds == ("AABBA"[episode] == letter and (in_layout or trial == 0))
     assert not (env.reset()[1]["start"][0] == start).all()
 
 

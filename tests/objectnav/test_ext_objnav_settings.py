@@ -4,7 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.core import TrialVectorEnv
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
+from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.robot import LEFT
 from memenvs.objectnav.symbolic import encode_symbolic
 from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env, take_actions
@@ -120,3 +122,13 @@ def test_options_are_checked():
     ):
         with pytest.raises(ValueError, match=message):
             env.reset(seed=0, options=options)
+
+
+def test_a_start_of_one_home_does_not_go_on_into_the_next():
+    """There an autoreset would find no floor at it, or no such goal."""
+    settings = {"obs_mode": "symbolic", "trial_episodes": 1, "max_episode_steps": 2, "autoreset_mode": "SameStep"}
+    env = TrialVectorEnv(ExtObjNav, 1, **settings)
+    _, info = env.reset(seed=0)
+    env.reset(seed=0, options={"goal": info["goal"][0], "start": info["start"][0]})
+    homes = {int(env.step(np.array([LEFT]))[-1]["layout_id"][0]) for _ in range(20)}
+    assert len(homes) == 11

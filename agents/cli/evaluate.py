@@ -121,7 +121,7 @@ def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -
 
 
 def print_curves(evaluation: dict[str, Any], score: str) -> None:
-    """Print the scores of each policy, early and later, or the first metrics of predictions."""
+    """Print the scores of each policy, early, later and last, or the first metrics of predictions."""
     for name, data in evaluation.items():
         if "episodes" in data:  # of predictions
             metrics = sorted(data["metrics"], key=lambda metric: metric != score)
@@ -143,8 +143,12 @@ def print_curves(evaluation: dict[str, Any], score: str) -> None:
 
 
 def _early_and_later(curve: list[float], of: str) -> str:
-    """Format the first value of a curve and the mean of the others; the report draws all."""
+    """Format the first value of a curve, the mean of the others and the last; the report draws all."""
     if not curve:
         return "no episode has ended in all trials within these steps"
-    later = sum(curve[1:]) / len(curve[1:]) if len(curve) > 1 else 0.0
-    return f"{curve[0]:.3g} in {of} 1" + (f", {later:.3g} in {of}s 2 to {len(curve)}" if len(curve) > 1 else "")
+    parts = [f"{curve[0]:.3g} in {of} 1"]
+    if len(curve) > 1:
+        parts.append(f"{sum(curve[1:]) / len(curve[1:]):.3g} in {of}s 2 to {len(curve)}")
+    if len(curve) > 2:
+        parts.append(f"{curve[-1]:.3g} in the last")
+    return ", ".join(parts)

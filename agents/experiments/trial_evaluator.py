@@ -129,7 +129,7 @@ class TrialResults:
         )
 
     def __str__(self) -> str:
-        """A table of means with their standard errors over trials: of the first episode, and of those after it.
+        """A table of means with their standard errors over trials: of the first episode, those after it, and the last.
 
         With an itinerary it is a table by visit, and of what is lost by the changes. Of a test set the score is marked,
         and the hash and what is observed otherwise are named.
@@ -147,6 +147,8 @@ class TrialResults:
         if episodes == 0:
             return f"{title}, no episode has ended in all of them"
         parts = {"episode 1": range(1), f"episodes 2 to {episodes}": range(1, episodes)}
+        if episodes > 2:
+            parts[f"episode {episodes}"] = range(episodes - 1, episodes)
         if self.itinerary is not None:
             parts = {
                 f"{visit.letter} {visit.episodes[0] + 1} to {visit.episodes[-1] + 1}": visit.episodes

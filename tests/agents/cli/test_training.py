@@ -87,7 +87,7 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*evaluate, "--demonstrations", "1", "--seed", str(2**70)]) == 0
     demonstrated, played, _ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"oracle     return: \S+ in demonstration 1", demonstrated)
-    assert re.fullmatch(r"agent      return: \S+ in episode 1, \S+ in episodes 2 to 6", played)
+    assert re.fullmatch(r"agent      return: \S+ in episode 1, \S+ in episodes 2 to 6, \S+ in the last", played)
     assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
     assert main([*evaluate, *short, "--name", "short", "--env_kwargs.max_episode_steps", "8"]) == 0
     assert len(json.loads((folder / "short.json").read_text())["agent"]["metrics"]["return"]["mean"]) == 4
@@ -256,7 +256,7 @@ def test_the_end_of_a_run_is_ten_numbers(capsys):
     curve = {"demonstrations": {}, "metrics": {"return": {"mean": [1.0, *([2.0] * 38), 41.0]}}}
     print_curves(dict.fromkeys(("agent", "random", "memoryless", "window4", "oracle"), curve), "return")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "agent      return: 1 in episode 1, 3 in episodes 2 to 40" and len(lines) == 5
+    assert lines[0] == "agent      return: 1 in episode 1, 3 in episodes 2 to 40, 41 in the last" and len(lines) == 5
     metrics = {f"kind {k}": {"mean": 0.5, "stderr": 0.1} for k in range(29)} | {"right": {"mean": 0.7, "stderr": 0.0}}
     print_curves({"agent": {"episodes": 8, "metrics": metrics}}, "right")
     lines = capsys.readouterr().out.splitlines()

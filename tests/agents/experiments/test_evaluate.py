@@ -97,9 +97,9 @@ def test_results_print_as_a_short_table(model: PartialUpdatePPO) -> None:
     by_hand = TrialResults({"b": np.array([[1.0, 2.0, 4.0], [3.0, 6.0, 8.0]]), "a": np.ones((2, 3))}, np.arange(2), {})
     assert str(by_hand).splitlines() == [
         "2 trials",
-        "            episode 1     episodes 2 to 3",
-        "a              1 +- 0              1 +- 0",
-        "b              2 +- 1              5 +- 2",
+        "            episode 1     episodes 2 to 3           episode 3",
+        "a              1 +- 0              1 +- 0              1 +- 0",
+        "b              2 +- 1              5 +- 2              6 +- 2",
     ]
     assert by_hand == by_hand and by_hand != replace(by_hand)  # no error of arrays
     one = TrialResults({"b": np.ones((2, 1))}, np.arange(2), {})

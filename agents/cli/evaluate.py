@@ -22,10 +22,12 @@ folder RUN: folder of the run
 --seed K=1: seed of the evaluation
 --checkpoint FILE: file in the folder, such as that of a milestone (default: best.zip of a run with validation, else
     checkpoint.zip)
---name STEM: STEM.json is written (default: evaluation or demonstrations_K, which the report shows); needed with other
-    steps, trials, checkpoint or environments than the run's own
+--name STEM: STEM.json is written (default: evaluation or demonstrations_K, which the report shows, or last_steps_K);
+    needed with other steps, trials, checkpoint or environments than the run's own
 --demonstrations K=0: the oracle plays the first K episodes of each trial before the steps of the agent; only the agent
     is evaluated then
+--last_steps K: at the start of each episode the memory holds the last K steps of the trial alone; if the score stays, it
+    does not show a longer memory; only the agent is evaluated then
 --test_set NAME: play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID),
     with its settings but for what the run observes; test_set_NAME.json is written, which the report shows
 --itinerary LETTERS: trials that lead to other homes and back, such as AAAAAABBBBBBAAA, with the run's other settings;
@@ -46,8 +48,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Evaluate a run, in other environments if the arguments change its `eval_kwargs`."""
     config = read_config(arguments.folder)
     if not config.kind.acts:
-        for option in ("steps", "checkpoint", "demonstrations", "test_set", "itinerary"):
-            if getattr(arguments, option):
+        for option in ("steps", "checkpoint", "demonstrations", "last_steps", "test_set", "itinerary"):
+            if getattr(arguments, option) != (0 if option == "demonstrations" else None):
                 raise ValueError(f"--{option} is for agents that act; {arguments.folder} learns to predict")
     changed = parse_settings(arguments.settings)
     eval_kwargs = merge_settings(config.eval_kwargs, changed) if changed else None
@@ -55,13 +57,20 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
     if arguments.itinerary is not None and (arguments.steps or arguments.test_set or arguments.demonstrations):
         raise ValueError("--itinerary has trials of its own; leave out --steps, --test_set, --demonstrations")
+    if arguments.last_steps is not None:
+        if arguments.demonstrations or arguments.itinerary is not None:
+            raise ValueError("--last_steps is of the agent's own steps; leave out --demonstrations, --itinerary")
+        if arguments.test_set is not None and arguments.name is None:
+            raise ValueError("--last_steps with --test_set is no score of the agent: choose a --name")
     own_itinerary = {**config.env_kwargs, **(eval_kwargs or config.eval_kwargs)}.get("itinerary")
     if arguments.steps and own_itinerary is not None:
         raise ValueError(f"--steps must be left out with the run's itinerary {own_itinerary!r}: its trials are whole")
     options = {"eval_steps": arguments.steps, "eval_trials": arguments.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in options.items() if value is not None}
     own_name = f"demonstrations_{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION
-    if arguments.test_set is not None:
+    if arguments.last_steps is not None:
+        own_name = f"last_steps_{arguments.last_steps}"
+    elif arguments.test_set is not None:
         own_name = f"{TEST_SET_FILES}{arguments.test_set}"
     if arguments.itinerary is not None:
         own_name = f"{ITINERARY_FILES}{arguments.itinerary}"
@@ -93,7 +102,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if name == own_name and arguments.checkpoint not in (None, best):
         raise ValueError(f"{name}.json is for {best}, got --checkpoint {arguments.checkpoint}; choose a --name")
     if config.kind.acts:
-        changes |= {name: getattr(arguments, name) for name in ("checkpoint", "demonstrations", "test_set")}
+        own = ("checkpoint", "demonstrations", "last_steps", "test_set")
+        changes |= {name: getattr(arguments, name) for name in own}
     if arguments.test_set is not None:
         replaced = replaced_settings(config, trials).items()
         if replaced:

@@ -13,6 +13,7 @@ from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.last_steps import LastSteps
 from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy, RulePolicy
 from memenvs.agents.experiments.report import image_png
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults, free_settings, itinerary_of
@@ -199,6 +200,7 @@ def evaluate_run(
     maps: bool = False,
     seed: int = 1,
     demonstrations: int = 0,
+    last_steps: int | None = None,
     test_set: str | None = None,
     keep_actions: bool = False,
     quiet: bool = False,
@@ -213,6 +215,8 @@ def evaluate_run(
         seed: Seed of the evaluation environments and of the actions drawn.
         demonstrations: Episodes of the oracle at the start of each trial, before the `eval_steps`; see
             `TrialEvaluator`.
+        last_steps: Steps of the trial that the policy remembers at the start of an episode, >= 0; see `LastSteps`. None
+            for all.
         test_set: Name of a test set of the id, to play in place of the evaluation trials; without demonstrations.
         keep_actions: Keep all actions of a test set.
         quiet: Show no progress bar.
@@ -227,9 +231,20 @@ def evaluate_run(
     """
     config = replace(run.config, **changes)
     player = trained_policy(run, seed) if policy is None else policy
+    if last_steps is not None and demonstrations:
+        raise ValueError(f"demonstrations must be 0 with last_steps={last_steps}, got {demonstrations}")
+
+    def make_policy(env: VecEnv) -> Policy:
+        if last_steps is None:
+            return player
+        if not isinstance(player, ActingPolicy):
+            raise ValueError(f"last_steps must be None for a policy without initial_state, got {last_steps}")
+        player.check_env(env)
+        return LastSteps(player, last_steps)
+
     options: dict[str, Any] = {"maps": maps, "demonstrations": demonstrations, "test_set": test_set}
     options["keep_actions"] = keep_actions
-    return _play(config, lambda _: player, "the agent", seed=seed, quiet=quiet, **options)
+    return _play(config, make_policy, "the agent", seed=seed, quiet=quiet, **options)
 
 
 def _play(
@@ -277,6 +292,7 @@ def evaluate_and_compare(
     *,
     policy: Policy | None = None,
     demonstrations: int = 0,
+    last_steps: int | None = None,
     test_set: str | None = None,
     quiet: bool = False,
     **changes: Any,
@@ -285,7 +301,8 @@ def evaluate_and_compare(
 
     All but the agent play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
     are played. The oracle is left out where the environment has none, a rule where the settings of the run leave out
-    what it has to observe, and maps where it is not batch-native. After demonstrations the agent alone plays.
+    what it has to observe, and maps where it is not batch-native. After demonstrations, and with `last_steps`, the
+    agent alone plays.
 
     Args:
         run: The folder.
@@ -293,6 +310,7 @@ def evaluate_and_compare(
         name: Stem of the file. The report shows "evaluation", and only that one has figures.
         policy: Policy to evaluate; None: that of the run's checkpoint.
         demonstrations: As `evaluate_run`.
+        last_steps: As `evaluate_run`.
         test_set: Name of a test set of the id, whose trials all of them play, in place of the evaluation trials.
         quiet: Show no progress bars.
         **changes: As `evaluate_run`.
@@ -302,10 +320,11 @@ def evaluate_and_compare(
     """
     played: dict[str, Any] = {"test_set": test_set, "seed": seed, "quiet": quiet}
     maps = name == "evaluation"
-    agent = evaluate_run(run, policy, maps=maps, demonstrations=demonstrations, **played, **changes)
+    own = {"maps": maps, "demonstrations": demonstrations, "last_steps": last_steps}
+    agent = evaluate_run(run, policy, **own, **played, **changes)
     results = {"agent": agent.to_json()}
     config = replace(run.config, **changes)
-    for baseline in baselines(config.env) if demonstrations == 0 else ():
+    for baseline in () if demonstrations or last_steps is not None else baselines(config.env):
         make_policy = partial(untrained_policy, baseline, config.env, seed)
         try:
             results[baseline] = _play(config, make_policy, baseline, most_trials=BASELINE_TRIALS, **played).to_json()

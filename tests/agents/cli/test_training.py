@@ -94,6 +94,15 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*evaluate, *short, "--demonstrations", "1", "--name", "short"]) == 0
     assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
     capsys.readouterr()
+    for changed, message in (
+        ("--last_steps 2 --demonstrations 1", "leave out --demonstrations, --itinerary"),
+        ("--last_steps 2 --itinerary AB", "leave out --demonstrations, --itinerary"),
+        ("--last_steps 2 --test_set v0", "choose a --name"),
+    ):
+        assert message in refuse(capsys, *evaluate, *changed.split())
+    assert main([*evaluate, "--last_steps", "0"]) == 0
+    assert set(json.loads((folder / "last_steps_0.json").read_text())) == {"agent"}
+    capsys.readouterr()
     assert main([*evaluate, "--steps", "1", "--trials", "2", "--name", "shorter"]) == 0  # than any episode
     assert "agent      return: no episode has ended in all trials within these steps" in capsys.readouterr().out
     error = refuse(capsys, *evaluate, "--ppo.n_epochs", "2")

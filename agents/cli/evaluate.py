@@ -26,7 +26,7 @@ folder RUN: folder of the run
     needed with other steps, trials, checkpoint or environments than the run's own
 --demonstrations K=0: the oracle plays the first K episodes of each trial before the steps of the agent; only the agent
     is evaluated then
---last_steps K: at the start of each episode the memory holds the last K steps of the trial alone; if the score stays, it
+--last_steps K: at the start of each episode the memory holds the last K steps of the trial alone; a score that stays
     does not show a longer memory; only the agent is evaluated then
 --test_set NAME: play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID),
     with its settings but for what the run observes; test_set_NAME.json is written, which the report shows
@@ -131,7 +131,7 @@ def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -
 
 
 def print_curves(evaluation: dict[str, Any], score: str) -> None:
-    """Print the scores of each policy, early, later and last, or the first metrics of predictions."""
+    """Print scores of each policy, early, later and last, or the first metrics of predictions."""
     for name, data in evaluation.items():
         if "episodes" in data:  # of predictions
             metrics = sorted(data["metrics"], key=lambda metric: metric != score)

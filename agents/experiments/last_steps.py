@@ -76,7 +76,7 @@ class LastSteps:
         state = self._policy.initial_state(1)
         for number, step in enumerate(steps):
             is_first = np.array([number == 0])
-            # The most likely action is not drawn, which leaves the generator as it is; the one that was taken replaces it.
+            # The most likely action is not drawn, so the generator stays as it is; the action taken replaces it.
             _, state = self._policy.predict(step.observation, state, step.episode_start | is_first, True, is_first)
             state = self._policy.update_previous_action(state, step.action)
         return state

@@ -14,7 +14,7 @@ from memenvs.checks import check_int
 
 
 class Step(NamedTuple):
-    """What a policy saw and did in one environment, with a batch dimension of 1."""
+    """Observation and action of a policy in one environment, with a batch dimension of 1."""
 
     observation: Any
     episode_start: np.ndarray
@@ -22,7 +22,7 @@ class Step(NamedTuple):
 
 
 class LastSteps:
-    """Make the memory of a policy anew at the start of each episode, from the last steps of the trial.
+    """Make a policy's memory anew at each episode, from the last steps of the trial.
 
     Within an episode it remembers all steps. If the policy scores as much as with its whole memory, then its score does
     not show that it remembers for longer.

@@ -46,7 +46,10 @@ TITLES = {
     "episodic-qa": "EpisodicQA: right answers, %",
 }
 #: The same of tasks whose runs take too long for all memories.
-LONG_TITLES = {"ext-objnav": "ExtObjNav in small homes: success in episode 8, %"}
+LONG_TITLES = {
+    "ext-objnav": "ExtObjNav in small homes: success in episode 8, %",
+    "ext-objnav-moves": "The same where objects move",
+}
 #: The memory that others are compared with.
 PEER = "lstm"
 SCRIPTED = ("memoryless", "window4", "window16", "ideal", "oracle")
@@ -71,8 +74,17 @@ MEMORIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: Settings in EpisodicQA of the memories that show more than one vector there: 21, for some 50 key frames.
 VECTORS: dict[str, dict[str, Any]] = {"ct-lt": COMPRESSIVE_QUEUES, "lstm-o1": {"capacity": 21}}
-#: Memories that are trained in tasks of `LONG_TITLES`.
-FEW = ("none", "lstm", "mingru", "trxl", "relic")
+#: Probability that an object moves between two episodes.
+MOVES = 0.3
+#: Task of `LONG_TITLES` -> its memories. A run of Transformer-XL takes 20 minutes.
+FEW = {
+    "ext-objnav": ("none", "lstm", "mingru", "trxl", "relic"),
+    "ext-objnav-moves": ("none", "lstm", "mingru", "relic"),
+}
+#: Steps of a trial that ReLIC is also played with in tasks of `LONG_TITLES`: as many as the rule `window16` sees.
+LAST_STEPS = 16
+#: Evaluations in tasks of `LONG_TITLES`.
+LONG_EVALUATIONS = ("evaluation", "changed", "last_steps")
 #: Tasks of the memories that are not for all: RL2 needs trials of several episodes, SAT needs places, and the newest
 #: outputs of an LSTM are the peer of a compressive memory.
 DARKROOMS = ("darkroom-gap", "darkroom")
@@ -155,6 +167,7 @@ def make_tasks() -> dict[str, RunConfig]:
         validation_kwargs={"split": "validation"},
         milestones=0,
     )
+    tasks["ext-objnav-moves"] = changed(tasks["ext-objnav"], {"env_kwargs.moves": MOVES})
     return tasks
 
 
@@ -165,7 +178,7 @@ def tasks_of(memory: str) -> Iterable[str]:
 
 def memories_of(task: str) -> list[str]:
     """Memories that are trained in a task."""
-    return [memory for memory in MEMORIES if task in tasks_of(memory) or (task in LONG_TITLES and memory in FEW)]
+    return [memory for memory in MEMORIES if task in tasks_of(memory) or memory in FEW.get(task, ())]
 
 
 def at_rate(config: RunConfig, memory: str, rate: str) -> RunConfig:
@@ -211,12 +224,20 @@ def play(played: Played, seed: int = 1) -> dict[str, Any]:
     return {"agent": compact(scores["agent"], (config.score,))}
 
 
-def play_with_moves(played: Played) -> dict[str, Any] | None:
-    """Scores where each object moves with probability .3 between episodes, unlike in training."""
+def play_changed(played: Played) -> dict[str, Any] | None:
+    """Scores where objects move, of agents that learned where they stay; and the reverse."""
     config = played.config
     if played.task not in LONG_TITLES:
         return None
-    return play_trials(played, config.score, seed=1, eval_kwargs={**config.eval_kwargs, "moves": 0.3})
+    moves = MOVES - config.env_kwargs.get("moves", 0.0)
+    return play_trials(played, config.score, seed=1, eval_kwargs={**config.eval_kwargs, "moves": moves})
+
+
+def play_last_steps(played: Played) -> dict[str, Any] | None:
+    """Scores of ReLIC with a memory that begins each episode with the last steps alone."""
+    if played.task not in LONG_TITLES or played.method != "relic":
+        return None
+    return play_trials(played, played.config.score, seed=1, last_steps=LAST_STEPS)
 
 
 def smoke(config: RunConfig) -> RunConfig:
@@ -296,7 +317,8 @@ def order_table(rows: Rows) -> Table:
 def task_table(rows: Rows, task: str, title: str) -> Table:
     """Score, learning rate, size and speed of each memory and rule in a task.
 
-    In ExtObjNav also the score in the first episode, and in the last where objects move.
+    In ExtObjNav also the score in the first episode; and in the last one of the other kind of trials, and with the last
+    steps alone.
     """
     rates = read_rows(RATE_ROWS)
     is_long = task in LONG_TITLES
@@ -307,8 +329,8 @@ def task_table(rows: Rows, task: str, title: str) -> Table:
             continue
         line = [method, format_mean(score_of(rows, task, method))]
         if is_long:
-            first, moved = (100 * rows.means(task, method, "success", name) for name in ("evaluation", "moves"))
-            line += [format_mean(first[:, 0]), format_mean(moved[:, -1])]
+            first, *last = (100 * rows.means(task, method, "success", name) for name in LONG_EVALUATIONS)
+            line += [format_mean(first[:, 0]), *(format_mean(curves[:, -1]) if len(curves) else "-" for curves in last)]
         if method in MEMORIES:
             speeds = [row["steps"] / row["cpu_seconds"] for row in runs if row["cpu_seconds"]]
             weights = rows.results(task, method, "weights")[0]
@@ -316,7 +338,8 @@ def task_table(rows: Rows, task: str, title: str) -> Table:
         else:
             line += ["-", "-", "-"]
         lines.append(line)
-    own = ["in episode 1", "where objects move"] if is_long else []
+    kind = "where objects stay" if "moves" in task else "where objects move"
+    own = ["in episode 1", kind, f"with the last {LAST_STEPS} steps"] if is_long else []
     header = ["memory or rule", "score", *own, "learning rate", "weights", "steps per CPU second"]
     return Table(title, header, lines)
 
@@ -375,7 +398,8 @@ STUDY = Study(
     scripted=SCRIPTED,
     evaluations={
         "evaluation": play,
-        "moves": play_with_moves,
+        "changed": play_changed,
+        "last_steps": play_last_steps,
         "weights": memory_weights,
         "curve": learning_curve,
     },

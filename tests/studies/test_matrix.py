@@ -95,9 +95,9 @@ def test_rl2_is_ranked_by_the_tasks_that_have_trials_of_several_episodes(study, 
     assert lines[-1] == ["lstm, rl2", *["1.00 (1.00 to 1.00)"] * 2, *["1.00"] * 2, *["-"] * 6]  # others have all tasks
 
 
-def test_sat_is_where_there_are_places_and_holds_half_of_the_field(study):
+def test_sat_is_where_there_are_places_and_holds_half_of_the_field(study, module):
     without = [task for task, configs in study.configs.items() if "sat-pm" not in configs]
-    assert without == ["darkroom-gap", "darkroom", "episodic-qa", "ext-objnav"]
+    assert without == ["darkroom-gap", "darkroom", "episodic-qa", *module.LONG_TITLES]
     capacity = {
         task: configs["sat-pm"].policy.get("memory_kwargs")
         for task, configs in study.configs.items()
@@ -113,11 +113,11 @@ def test_memories_with_several_vectors_show_as_many_in_questions(study):
         assert vectors.shape[:2] == mask.shape == (1, 21)  # fewer than the key frames of five episodes
 
 
-def test_the_table_of_homes_has_the_first_episode_and_the_last_with_moves(module):
+def test_the_table_of_homes_has_the_first_episode_and_the_last_of_other_plays(module):
     def result(*means: float) -> dict:
         return {"agent": {"metrics": {"success": {"mean": list(means)}}}}
 
-    evaluations = {"evaluation": result(0.1, 0.2), "moves": result(0.3, 0.4), "weights": 7}
+    evaluations = {"evaluation": result(0.1, 0.2), "changed": result(0.3, 0.4), "weights": 7}
     row = {
         "task": "ext-objnav",
         "method": "lstm",
@@ -126,6 +126,8 @@ def test_the_table_of_homes_has_the_first_episode_and_the_last_with_moves(module
         "cpu_seconds": 50,
         "evaluations": evaluations,
     }
-    assert module.task_table(Rows([row]), "ext-objnav", "").lines == [
-        ["lstm", "20.0", "10.0", "40.0", "0.001", "7", "2"]
+    relic = {**row, "method": "relic", "evaluations": {**evaluations, "last_steps": result(0.5, 0.6)}}
+    assert module.task_table(Rows([row, relic]), "ext-objnav", "").lines == [
+        ["lstm", "20.0", "10.0", "40.0", "-", "0.001", "7", "2"],
+        ["relic", "20.0", "10.0", "40.0", "60.0", "0.003", "7", "2"],
     ]

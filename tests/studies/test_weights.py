@@ -54,6 +54,7 @@ def test_they_are_small():
 
 
 def test_the_matrix_keeps_the_best_memory_and_the_lstm_of_each_task():
+    """12 MB at most have no room for the LSTM where objects move."""
     study, rows = load_study(STUDIES["matrix"]), read_rows(STUDIES["matrix"].with_name(ROWS))
     module = sys.modules[study.tables.__module__]
     best_and_peer = set()
@@ -62,7 +63,8 @@ def test_the_matrix_keeps_the_best_memory_and_the_lstm_of_each_task():
         memories = [method for method in scores if method in module.MEMORIES]
         if memories:
             best = max(memories, key=scores.__getitem__)
-            best_and_peer |= {study.name((task, memory, 0)) for memory in (best, module.PEER)}
+            kept = (best,) if task == "ext-objnav-moves" else (best, module.PEER)
+            best_and_peer |= {study.name((task, memory, 0)) for memory in kept}
     assert names("matrix") == best_and_peer, HOW
 
 

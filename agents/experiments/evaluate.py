@@ -320,7 +320,7 @@ def evaluate_and_compare(
     """
     played: dict[str, Any] = {"test_set": test_set, "seed": seed, "quiet": quiet}
     maps = name == "evaluation"
-    own = {"maps": maps, "demonstrations": demonstrations, "last_steps": last_steps}
+    own: dict[str, Any] = {"maps": maps, "demonstrations": demonstrations, "last_steps": last_steps}
     agent = evaluate_run(run, policy, **own, **played, **changes)
     results = {"agent": agent.to_json()}
     config = replace(run.config, **changes)

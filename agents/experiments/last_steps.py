@@ -92,7 +92,7 @@ def _row(observation: Any, i: int) -> Any:
 def _with_row(value: Tensor, i: int, row: Tensor) -> Tensor:
     """Put a row into a state, (N, ...); of two sizes that grow with the steps the smaller is filled up with zeros."""
     whole = value.new_zeros([len(value), *map(max, value.shape[1:], row.shape)])
-    whole[(slice(None), *map(slice, value.shape[1:]))] = value
+    whole[tuple(slice(size) for size in value.shape)] = value
     whole[i] = 0
-    whole[(i, *map(slice, row.shape))] = row
+    whole[i][tuple(slice(size) for size in row.shape)] = row
     return whole

@@ -26,8 +26,9 @@ folder RUN: folder of the run
     needed with other steps, trials, checkpoint or environments than the run's own
 --demonstrations K=0: the oracle plays the first K episodes of each trial before the steps of the agent; only the agent
     is evaluated then
---last_steps K: at the start of each episode the memory holds the last K steps of the trial alone; a score that stays
-    does not show a longer memory; only the agent is evaluated then
+--last_steps K: of earlier episodes the agent remembers the last K steps of the trial alone, and all of the present one;
+    a score that stays does not show a longer memory of earlier episodes; only the agent is evaluated then, and each
+    start of an episode costs it K steps more
 --test_set NAME: play the test set of this name, such as v0, in place of the evaluation trials (memenvs test-set ID),
     with its settings but for what the run observes; test_set_NAME.json is written, which the report shows
 --itinerary LETTERS: trials that lead to other homes and back, such as AAAAAABBBBBBAAA, with the run's other settings;
@@ -38,6 +39,8 @@ Other environments than the preset's: --name procthor --env_kwargs.world proctho
 --env_kwargs.rooms null.
 """
 
+DEMONSTRATION_FILES = "demonstrations_"
+LAST_STEPS_FILES = "last_steps_"
 OWN_EVALUATION = "evaluation"
 """Name of the evaluation with the run's own settings."""
 MOST_METRICS = 5
@@ -57,26 +60,23 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise ValueError("--test_set has its own trials; leave out --steps, --trials, --demonstrations")
     if arguments.itinerary is not None and (arguments.steps or arguments.test_set or arguments.demonstrations):
         raise ValueError("--itinerary has trials of its own; leave out --steps, --test_set, --demonstrations")
-    if arguments.last_steps is not None:
-        if arguments.demonstrations or arguments.itinerary is not None:
-            raise ValueError("--last_steps is of the agent's own steps; leave out --demonstrations, --itinerary")
-        if arguments.test_set is not None and arguments.name is None:
-            raise ValueError("--last_steps with --test_set is no score of the agent: choose a --name")
     own_itinerary = {**config.env_kwargs, **(eval_kwargs or config.eval_kwargs)}.get("itinerary")
     if arguments.steps and own_itinerary is not None:
         raise ValueError(f"--steps must be left out with the run's itinerary {own_itinerary!r}: its trials are whole")
     options = {"eval_steps": arguments.steps, "eval_trials": arguments.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in options.items() if value is not None}
-    own_name = f"demonstrations_{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION
+    own_name = f"{DEMONSTRATION_FILES}{arguments.demonstrations}" if arguments.demonstrations else OWN_EVALUATION
     if arguments.last_steps is not None:
-        own_name = f"last_steps_{arguments.last_steps}"
-    elif arguments.test_set is not None:
+        own_name = f"{LAST_STEPS_FILES}{arguments.last_steps}"
+    if arguments.test_set is not None:
         own_name = f"{TEST_SET_FILES}{arguments.test_set}"
     if arguments.itinerary is not None:
         own_name = f"{ITINERARY_FILES}{arguments.itinerary}"
     name = arguments.name or own_name
     if name == OWN_EVALUATION != own_name:
         raise ValueError(f"{OWN_EVALUATION}.json is for the run's own trials; leave out --name, or choose another")
+    if name != own_name and name.startswith((DEMONSTRATION_FILES, LAST_STEPS_FILES, TEST_SET_FILES, ITINERARY_FILES)):
+        raise ValueError(f"{name}.json is the file of another evaluation; choose another --name")
     if arguments.test_set is not None:
         from memenvs.agents.experiments.evaluate import replaced_settings
         from memenvs.agents.experiments.trial_evaluator import free_settings
@@ -116,7 +116,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.test_set is not None:
             print(f"test set {arguments.test_set}: {result['agent']['test_set']['hash']}")
         print_curves(result, config.score)
-        step = f"; next: memenvs report {arguments.folder}" if arguments.name is None else ""
+        is_shown = arguments.name is None and arguments.last_steps is None
+        step = f"; next: memenvs report {arguments.folder}" if is_shown else ""
         print(f"written: {arguments.folder / name}.json{step}")
     return result
 
@@ -125,9 +126,7 @@ def _check_own_settings(name: str, config: RunConfig, changes: dict[str, Any]) -
     """Raise a ValueError if an evaluation changes what the report says of it."""
     differs = difference(config, replace(config, **changes))
     if differs is not None:
-        raise ValueError(
-            f"{name}.json is for the run's own settings, which the report shows beside it: {differs}; choose a --name"
-        )
+        raise ValueError(f"{name}.json is for the run's own settings: {differs}; choose a --name")
 
 
 def print_curves(evaluation: dict[str, Any], score: str) -> None:
@@ -160,5 +159,5 @@ def _early_and_later(curve: list[float], of: str) -> str:
     if len(curve) > 1:
         parts.append(f"{sum(curve[1:]) / len(curve[1:]):.3g} in {of}s 2 to {len(curve)}")
     if len(curve) > 2:
-        parts.append(f"{curve[-1]:.3g} in the last")
+        parts.append(f"{curve[-1]:.3g} in {of} {len(curve)}")
     return ", ".join(parts)

@@ -216,7 +216,7 @@ def evaluate_run(
         demonstrations: Episodes of the oracle at the start of each trial, before the `eval_steps`; see
             `TrialEvaluator`.
         last_steps: Steps of the trial that the policy remembers at the start of an episode, >= 0; see `LastSteps`. None
-            for all.
+            for all. Without demonstrations, test set and itinerary.
         test_set: Name of a test set of the id, to play in place of the evaluation trials; without demonstrations.
         keep_actions: Keep all actions of a test set.
         quiet: Show no progress bar.
@@ -227,18 +227,22 @@ def evaluate_run(
         TypeError: A field of `changes` does not exist.
         ValueError: Its checkpoint is incomplete, of other settings, or of a policy that has learned with another frozen
             encoder. The environment has no oracle to demonstrate. It has other observations or another vocabulary than
-            in training.
+            in training. `last_steps` has something that does not go with it.
     """
     config = replace(run.config, **changes)
     player = trained_policy(run, seed) if policy is None else policy
-    if last_steps is not None and demonstrations:
-        raise ValueError(f"demonstrations must be 0 with last_steps={last_steps}, got {demonstrations}")
+    itinerary = {**config.env_kwargs, **config.eval_kwargs}.get("itinerary")
+    others = {"demonstrations": demonstrations or None, "test_set": test_set, "itinerary": itinerary}
+    for name, value in others.items() if last_steps is not None else ():
+        if value is not None:  # its scores would be taken for those of the agent
+            raise ValueError(f"{name} must be left out with last_steps={last_steps}, got {value!r}")
 
     def make_policy(env: VecEnv) -> Policy:
         if last_steps is None:
             return player
-        if not isinstance(player, ActingPolicy):
-            raise ValueError(f"last_steps must be None for a policy without initial_state, got {last_steps}")
+        if isinstance(env, TrialVecEnv) and env.env.trial_episodes == 1:
+            raise ValueError(f"last_steps must be left out where a trial is one episode, got {last_steps}")
+        assert isinstance(player, ActingPolicy)
         player.check_env(env)
         return LastSteps(player, last_steps)
 

@@ -1,4 +1,4 @@
-"""A trained policy that begins each episode with a memory of the last steps alone."""
+"""A trained policy that remembers the last steps alone of earlier episodes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class Step(NamedTuple):
 class LastSteps:
     """Make a policy's memory anew at each episode, from the last steps of the trial.
 
-    Within an episode it remembers all steps. If the policy scores as much as with its whole memory, then its score does
-    not show that it remembers for longer.
+    Within an episode it remembers all steps, those of a gap too. If the policy scores as much as with its whole memory,
+    then its score does not show that it remembers more of earlier episodes. If it scores less, that may also come from
+    a memory that it has never learned with.
 
     Args:
         policy: The policy.

@@ -84,7 +84,7 @@ EXAMPLES = {
     ],
     "evaluate": [
         "memenvs evaluate runs/demo-1 --demonstrations 4   # first the oracle shows four episodes",
-        "memenvs evaluate runs/extobjnav-small-0 --last_steps 16   # does it need a longer memory?",
+        "memenvs evaluate runs/extobjnav-small-0 --last_steps 16   # does it need more of earlier episodes?",
         "memenvs evaluate runs/extobjnav-small-0 --itinerary AAAAAABBBBBBAAA   # to another home and back",
         "memenvs evaluate runs/extobjnav-small-0 --name real --env_kwargs.world procthor "
         "--env_kwargs.split all --env_kwargs.rooms null",

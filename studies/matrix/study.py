@@ -48,7 +48,7 @@ TITLES = {
 #: The same of tasks whose runs take too long for all memories.
 LONG_TITLES = {
     "ext-objnav": "ExtObjNav in small homes: success in episode 8, %",
-    "ext-objnav-moves": "The same where objects move",
+    "ext-objnav-moves": "Learned where objects move",
 }
 #: The memory that others are compared with.
 PEER = "lstm"
@@ -81,7 +81,7 @@ FEW = {
     "ext-objnav": ("none", "lstm", "mingru", "trxl", "relic"),
     "ext-objnav-moves": ("none", "lstm", "mingru", "relic"),
 }
-#: Steps of a trial that ReLIC is also played with in tasks of `LONG_TITLES`: as many as the rule `window16` sees.
+#: Steps of earlier episodes that ReLIC is also played with in tasks of `LONG_TITLES`, as it gains most.
 LAST_STEPS = 16
 #: Evaluations in tasks of `LONG_TITLES`.
 LONG_EVALUATIONS = ("evaluation", "changed", "last_steps")
@@ -234,7 +234,7 @@ def play_changed(played: Played) -> dict[str, Any] | None:
 
 
 def play_last_steps(played: Played) -> dict[str, Any] | None:
-    """Scores of ReLIC with a memory that begins each episode with the last steps alone."""
+    """Scores of ReLIC that remembers the last steps alone of earlier episodes."""
     if played.task not in LONG_TITLES or played.method != "relic":
         return None
     return play_trials(played, played.config.score, seed=1, last_steps=LAST_STEPS)

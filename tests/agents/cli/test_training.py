@@ -14,6 +14,7 @@ from memenvs import registry
 from memenvs.agents.cli.evaluate import print_curves
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory
+from memenvs.agents.experiments.evaluate import evaluate_run
 from memenvs.agents.presets import find_preset
 from memenvs.agents.study import grid
 from memenvs.cli import main
@@ -87,7 +88,7 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*evaluate, "--demonstrations", "1", "--seed", str(2**70)]) == 0
     demonstrated, played, _ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"oracle     return: \S+ in demonstration 1", demonstrated)
-    assert re.fullmatch(r"agent      return: \S+ in episode 1, \S+ in episodes 2 to 6, \S+ in the last", played)
+    assert re.fullmatch(r"agent      return: \S+ in episode 1, \S+ in episodes 2 to 6, \S+ in episode 6", played)
     assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
     assert main([*evaluate, *short, "--name", "short", "--env_kwargs.max_episode_steps", "8"]) == 0
     assert len(json.loads((folder / "short.json").read_text())["agent"]["metrics"]["return"]["mean"]) == 4
@@ -95,11 +96,14 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
     capsys.readouterr()
     for changed, message in (
-        ("--last_steps 2 --demonstrations 1", "leave out --demonstrations, --itinerary"),
-        ("--last_steps 2 --itinerary AB", "leave out --demonstrations, --itinerary"),
-        ("--last_steps 2 --test_set v0", "choose a --name"),
+        ("--last_steps 2 --demonstrations 1", "demonstrations must be left out with last_steps=2, got 1"),
+        ("--last_steps 2 --itinerary AB", "itinerary must be left out with last_steps=2, got 'AB'"),
+        ("--last_steps 2 --name test_set_v0", "test_set_v0.json is the file of another evaluation"),
+        ("--last_steps 2 --name one_episode --eval_kwargs.trial_episodes 1", "left out where a trial is one episode"),
     ):
         assert message in refuse(capsys, *evaluate, *changed.split())
+    with RunDirectory(folder) as run, pytest.raises(ValueError, match="test_set must be left out with last_step"):
+        evaluate_run(run, test_set="v0", last_steps=2)
     assert main([*evaluate, "--last_steps", "0"]) == 0
     assert set(json.loads((folder / "last_steps_0.json").read_text())) == {"agent"}
     capsys.readouterr()
@@ -265,7 +269,7 @@ def test_the_end_of_a_run_is_ten_numbers(capsys):
     curve = {"demonstrations": {}, "metrics": {"return": {"mean": [1.0, *([2.0] * 38), 41.0]}}}
     print_curves(dict.fromkeys(("agent", "random", "memoryless", "window4", "oracle"), curve), "return")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "agent      return: 1 in episode 1, 3 in episodes 2 to 40, 41 in the last" and len(lines) == 5
+    assert lines[0] == "agent      return: 1 in episode 1, 3 in episodes 2 to 40, 41 in episode 40" and len(lines) == 5
     metrics = {f"kind {k}": {"mean": 0.5, "stderr": 0.1} for k in range(29)} | {"right": {"mean": 0.7, "stderr": 0.0}}
     print_curves({"agent": {"episodes": 8, "metrics": metrics}}, "right")
     lines = capsys.readouterr().out.splitlines()

@@ -389,7 +389,7 @@ def test_no_trial_goes_on_after_a_refused_reset():
 
 def test_no_trial_goes_on_after_a_refused_autoreset():
     env = TrialVectorEnv(Corridor, 1, trial_episodes=1, autoreset_mode="SameStep", max_episode_steps=1)
-    env.reset(seed=0, options={"start": 1})
+    env.reset(seed=0, options={"start": 1, "layout": 0})
     env.task.length = 0  # as a layout that lacks what the option needs
     with pytest.raises(ValueError, match="option 'start'"):
         env.step(np.zeros(1, int))

@@ -1,13 +1,16 @@
 """A memory of the last steps alone: it is that of a policy which has seen nothing else."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from memenvs.agents.experiments.last_steps import LastSteps
-from tests.agents.learners import darkroom, learner, shake
+from tests.agents.learners import Noise, darkroom, learner, shake
 
 
 @pytest.mark.parametrize("size", [0, 2, 100])
@@ -73,3 +76,18 @@ def test_what_is_refused() -> None:
         LastSteps(policy, -1)
     with pytest.raises(ValueError, match="need an environment with trials"):
         LastSteps(policy, 1).predict({}, None, np.array([True]))
+
+
+def test_an_observation_may_be_an_array() -> None:
+    """Without a name, as of environments that have one sensor."""
+    space = spaces.Box(-1.0, 1.0, (3,), np.float32)
+    policy = shake(learner("gru", env=DummyVecEnv([partial(Noise, space)] * 2))).policy
+    policy.resets_with_episode = False
+    states: list[Any] = [None, None]
+    for t in range(8):
+        starts = np.array([t in (0, 3), t in (0, 5)]), np.full(2, t == 0)
+        observation = np.stack([space.sample(), space.sample()])
+        for k, own in enumerate((policy, LastSteps(policy, 100))):
+            states[k] = own.predict(observation, states[k], starts[0], True, starts[1])[1]
+    for name, value in states[0].items():
+        torch.testing.assert_close(states[1][0][name], value)

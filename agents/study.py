@@ -356,9 +356,10 @@ class Study:
         return cells
 
     def name(self, cell: Cell) -> str:
-        """Name of the folder of a run, with "-" in place of spaces."""
+        """Name of the folder of a run, with "-" in place of spaces; that of a scripted policy ends with "scripted"."""
         task, method, seed = cell
-        return self.run_name.format(task=task, method=method, seed=seed).replace(" ", "-")
+        number = "scripted" if seed is None else seed
+        return self.run_name.format(task=task, method=method, seed=number).replace(" ", "-")
 
     def source(self, cell: Cell) -> Cell | None:
         """The run whose weights another one begins with; None where it begins with new weights.

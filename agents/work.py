@@ -335,7 +335,7 @@ def list_runs(
     Returns:
         Of each run, and of those whose weights they need, its "name", "state" ("done", "failed", "stopped" or "to do")
         and "core_hours": the mean of recorded runs of its method in its task, else of its task; None where there is no
-        row.
+        row, as of a scripted policy.
     """
     missing = missing_runs(study, cells, Rows([*rows, *_ended_runs(study, cells, rows, out, smoke).values()]), out)
     listed = {study.name(cell): cell for cell in cells if cell[1] not in study.sources} | missing
@@ -353,7 +353,9 @@ def list_runs(
 
 
 def _core_hours(rows: Rows, cell: Cell) -> float | None:
-    """Mean CPU hours of rows like that of a run; None where no row has them."""
+    """Mean CPU hours of rows like that of a run; None where no row has them, and of a scripted policy."""
+    if cell[2] is None:
+        return None
     same_task = [row for row in rows if row["task"] == cell[0] and row.get("cpu_seconds") is not None]
     same_method = [row for row in same_task if row["method"] == cell[1]]
     seconds = [row["cpu_seconds"] for row in same_method or same_task]

@@ -320,13 +320,15 @@ def evaluate_and_compare(
         **changes: As `evaluate_run`.
 
     Returns:
-        Policy name -> `TrialResults.to_json`.
+        Policy name -> `TrialResults.to_json`; with `last_steps`, this number too.
     """
     played: dict[str, Any] = {"test_set": test_set, "seed": seed, "quiet": quiet}
     maps = name == "evaluation"
     own: dict[str, Any] = {"maps": maps, "demonstrations": demonstrations, "last_steps": last_steps}
     agent = evaluate_run(run, policy, **own, **played, **changes)
     results = {"agent": agent.to_json()}
+    if last_steps is not None:
+        results["agent"]["last_steps"] = last_steps
     config = replace(run.config, **changes)
     for baseline in () if demonstrations or last_steps is not None else baselines(config.env):
         make_policy = partial(untrained_policy, baseline, config.env, seed)

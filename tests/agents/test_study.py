@@ -227,7 +227,7 @@ def test_a_smoke_run_removes_only_what_smoke_runs_wrote(file, tmp_path, monkeypa
     smoke = tmp_path / "smoke"
     for name, content in (
         ("room-first-0", "config.json"),
-        ("room-oracle-None", "row.json"),
+        ("room-oracle-scripted", "row.json"),
         ("room-lstm-0", "thesis.tex"),
         ("photos", "config.json"),
     ):
@@ -247,4 +247,4 @@ def test_a_row_of_a_scripted_policy_depends_on_the_evaluation_alone(file):
         (replace(first, eval_steps=7), True),
         (replace(first, env_kwargs={**first.env_kwargs, "size": 3}), True),
     ):
-        assert replace(study, configs={"room": {"first": changed}}).stale(rows) == ["room-oracle-None"] * is_stale
+        assert replace(study, configs={"room": {"first": changed}}).stale(rows) == ["room-oracle-scripted"] * is_stale

@@ -191,6 +191,7 @@ def test_states_and_costs_of_runs(plan, measured):
     hours = {run["name"]: run["core_hours"] for run in runs}
     assert hours["room-relic-0"] == pytest.approx(1.5) and hours["room-next-2"] == pytest.approx(3.5 / 3)
     assert list_runs(study, plan.cells, in_rows, out, Rows([]))[0]["core_hours"] is None
+    assert list_runs(study, [("room", "oracle", None)], in_rows, out, rows)[0]["core_hours"] is None
     assert [path.name for path in (out / "room-relic-0").iterdir()] == [ROW]  # nothing is begun
 
 

@@ -105,7 +105,8 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RunDirectory(folder) as run, pytest.raises(ValueError, match="test_set must be left out with last_step"):
         evaluate_run(run, test_set="v0", last_steps=2)
     assert main([*evaluate, "--last_steps", "0"]) == 0
-    assert set(json.loads((folder / "last_steps_0.json").read_text())) == {"agent"}
+    written = json.loads((folder / "last_steps_0.json").read_text())
+    assert set(written) == {"agent"} and written["agent"]["last_steps"] == 0
     capsys.readouterr()
     assert main([*evaluate, "--steps", "1", "--trials", "2", "--name", "shorter"]) == 0  # than any episode
     assert "agent      return: no episode has ended in all trials within these steps" in capsys.readouterr().out

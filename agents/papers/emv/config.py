@@ -49,6 +49,8 @@ class AnswererConfig:
             `RunConfig.encoder_from` names. With `TextConfig.retrieval` so does the head.
         questions: Questions about each history of a batch, which share its memory; >= 1.
         curriculum: Numbers of the batches from which on the next longer histories take part; empty: all from the start.
+        rename: If True, objects and places of a history get other names in each batch of training, so that nothing is
+            learned of one by its name, such as how long the robot takes to put it down. For structured answers alone.
         weight_by_length: If True, histories of n episodes are drawn n times as often in training as those of one, so
             that long ones, in which old content must be kept, are not rare. If False, each length is drawn alike.
 
@@ -69,6 +71,7 @@ class AnswererConfig:
     freeze_memory: bool = False
     questions: int = 16
     curriculum: Sequence[int] = ()
+    rename: bool = True
     weight_by_length: bool = False
 
     def __post_init__(self) -> None:

@@ -240,8 +240,8 @@ class SlotAnswering(AnsweringModel):
         faster and measures the memory alone. To learn, times in answers are exact, since the phrase of the
         gold answer is drawn; answers are scored against the phrase. Moments are named by their date, and what is
         counted from it ("three days ago") follows by the calendar. Key frames, questions and answers share the vectors
-        of symbols and of parts of dates. In training objects and places of a history get other names in each batch; the
-        signals of the robot keep what belongs to the true ones. Adam with a linear decay is ours.
+        of symbols and of parts of dates. With `rename` objects and places of a history get other names in each batch of
+        training; the signals of the robot keep what belongs to the true ones. Adam with a linear decay is ours.
 
     Args:
         config: Settings of histories and questions.
@@ -271,11 +271,12 @@ class SlotAnswering(AnsweringModel):
     def sample(self, count: int, rng: np.random.Generator, split: Split = "train", step: int = 0) -> QuestionBatch:
         """Draw histories and questions, and for training other names; see `AnsweringModel.sample`.
 
-        Without symbols nothing is renamed: images and signals of the robot show what an object is, not its new name.
+        Nothing is renamed without `rename`. Nor is it without symbols: images and signals of the robot show what an
+        object is, not its new name.
         """
         batch = super().sample(count, rng, split, step)
         shows_names = any(part in SYMBOLIC for part in self.config.parts)
-        if split != "train" or not shows_names:
+        if split != "train" or not shows_names or not self.settings.rename:
             return batch
         return replace(batch, renaming=draw_renaming(count, rng))
 

@@ -225,6 +225,8 @@ def test_renaming():
     batch = model.sample(6, np.random.default_rng(0))
     arrays, renaming = batch.arrays, batch.renaming
     assert model.sample(6, np.random.default_rng(0), "test").renaming is None
+    plain = make(rename=False).sample(6, np.random.default_rng(0))
+    assert plain.renaming is None and (plain.histories == batch.histories).all()
     objects, locations = list(OBJECTS), list(LOCATIONS)
     assert all(sorted(row) == list(range(15)) for row in renaming.objects.tolist())
     assert (renaming.objects[0] != renaming.objects[1]).any() and (renaming.objects[:, 0] == 0).all()

@@ -334,8 +334,8 @@ def list_runs(
 
     Returns:
         Of each run, and of those whose weights they need, its "name", "state" ("done", "failed", "stopped" or "to do")
-        and "core_hours": the mean of recorded runs of its method in its task, else of its task; None where there is no
-        row, as of a scripted policy.
+        and "core_hours": the mean of recorded runs of its method in its task, else of its task; None where no row has
+        the cost, and for scripted policies.
     """
     missing = missing_runs(study, cells, Rows([*rows, *_ended_runs(study, cells, rows, out, smoke).values()]), out)
     listed = {study.name(cell): cell for cell in cells if cell[1] not in study.sources} | missing

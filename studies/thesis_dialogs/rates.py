@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from memenvs.agents.algorithms.supervised import evaluate_model
 from memenvs.agents.experiments.prediction_experiment import trained_model
+from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.study import EVALUATION, Played, Rows, Study, Table, changed
 
-from .study import BATCHES, METHODS, RATES, at_rate, make_tasks, smoke
+from .study import BATCHES, EPISODIC, METHODS, RATES, at_rate, make_tasks
 
 
 def validate(played: Played) -> float:
@@ -25,7 +28,7 @@ def validate(played: Played) -> float:
 def make_tables(rows: Rows) -> list[Table]:
     """Right answers with each learning rate."""
     lines = [
-        [task, method, *(f"{100 * share:.1f}" for rate in RATES for share in rows.results(task, f"{method}, {rate}"))]
+        [task, method, *(format_percent(np.array(rows.results(task, f"{method}, {rate}"))) for rate in RATES)]
         for task in make_tasks()
         for method in METHODS
     ]
@@ -45,5 +48,5 @@ STUDY = Study(
     seeds=(100,),
     evaluations={EVALUATION: validate},
     tables=make_tables,
-    smoke=smoke,
+    smoke=EPISODIC.smoke,
 )

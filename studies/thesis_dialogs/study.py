@@ -11,25 +11,28 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from memenvs.agents.algorithms.supervised import evaluate_model
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.prediction_experiment import trained_model
 from memenvs.agents.experiments.progress import count_weights
 from memenvs.agents.experiments.report import COLOURS
 from memenvs.agents.experiments.statistics import format_percent, mean_and_margin
-from memenvs.agents.papers.emv.learner import AnsweringModel
+from memenvs.agents.papers.emv.data import load_arrays
+from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch
 from memenvs.agents.presets import find_preset
-from memenvs.agents.study import EVALUATION, Played, Rows, Study, Table, changed, read_rows
+from memenvs.agents.study import EVALUATION, Played, Rows, Study, Table, changed, find_studies, load_study, read_rows
 from memenvs.verbalization.language.facts import DENIAL, Clause
-from memenvs.verbalization.language.sampler import QuestionAnswer
+from memenvs.verbalization.language.presets import LanguageConfig
 from memenvs.verbalization.language.score import CORRECT, score_clauses
 from memenvs.verbalization.language.wordings import KINDS
+from memenvs.verbalization.splits import split_size
 
+#: The study of `EpisodicQA-v0`, whose evaluation counts the answers.
+EPISODIC = load_study(find_studies()["episodic_qa"])
 #: Episodes of the histories of training and tests.
 LENGTHS = (1, 2, 3, 5, 10)
 BATCHES = 1_200
-#: Histories that are answered together.
-HISTORIES = 50
+#: How many times as many histories are played as the preset has; this makes 100 of each length, as in the thesis.
+TIMES = 2
 #: Learning rates, of which each memory has the better one in each task; it falls to 0.
 RATES = ("0.002", "0.004")
 RATE_ROWS = Path(__file__).with_name("rates.jsonl")
@@ -38,9 +41,9 @@ DIALOGS: dict[str, dict[str, Any]] = {
     "long-term": {"env_kwargs.pairs": "seen"},
     "previous": {"env_kwargs.kinds": list(KINDS[:-2]), "env_kwargs.objects": ["greencup", "redcup", "corn"]},
 }
-#: Task -> share of each kind in the thesis' totals, solved from its table 5.3; those of "previous" make 101.
+#: Task -> weight of each kind in the totals of the thesis, solved from its table 5.3; questions are drawn by the first.
 MIX = {
-    "long-term": dict(zip(KINDS, (9, 45, 9, 12, 4, 7, 9, 4, 1), strict=True)),
+    "long-term": dict(zip(KINDS, LanguageConfig().weights, strict=True)),
     "previous": dict(zip(KINDS[:-2], (6, 65, 6, 9, 7, 2, 6), strict=True)),
 }
 #: Right answers in the thesis' table 5.3 by `LENGTHS`, %.
@@ -48,8 +51,8 @@ THESIS = {
     "long-term": {"ct-lt in the thesis": (71, 58, 53, 44, 35), "text-only in the thesis": (29, 30, 30, 30, 30)},
     "previous": {"ct-lt in the thesis": (79, 62, 57, 48, 34), "text-only in the thesis": (22, 24, 22, 22, 22)},
 }
-#: Method -> changes of the preset, whose memory is `ct-lt`.
 QUEUES = find_preset("episodic-qa").policy["memory_kwargs"]
+#: Method -> changes of the preset, whose memory is `ct-lt`.
 METHODS: dict[str, dict[str, Any]] = {
     "text-only": {"policy.memory": "none", "policy.memory_kwargs": {}},
     "lstm-o1": {"policy.memory": "lstm-o1", "policy.memory_kwargs": {"dim": 64, "layers": 2, "capacity": 21}},
@@ -57,7 +60,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "ct-lt": {},
     "ct-lt, new names": {"policy.rename": True},
 }
-#: Split -> whose histories are played; those of "previous" alone have no pairs that were not seen.
+#: Task -> splits that are played.
 SPLITS = {"long-term": ("test", "unseen_pairs", "shift"), "previous": ("test",)}
 
 
@@ -86,67 +89,51 @@ def best_rate(rates: Rows, task: str, method: str) -> str:
     return RATES[int(np.argmax(scores))] if all(scores) else RATES[0]
 
 
-def play(played: Played, seed: int = 1) -> dict[str, Any]:
-    """Right answers and questions by split, length of the history and kind of question."""
-    assert played.run is not None
-    config = played.config
-    config.use_threads()
+def play(played: Played) -> dict[str, Any]:
+    """Right answers and questions by split and length of the history: of each kind, and by how many episodes back."""
+    settings = played.config.eval_kwargs
+    scale = settings.get("scale", played.config.env_kwargs["scale"])
     scores: dict[str, Any] = {}
     for split in SPLITS[played.task]:
-        for length in config.eval_kwargs["lengths"]:
-            model = trained_model(played.run, {**config.eval_kwargs, "split": split, "lengths": [length]})
-            metrics = evaluate_model(model, config.eval_trials, seed)
-            kinds = {kind: metrics[f"accuracy_{kind}"] for kind in config.env_kwargs["kinds"]}  # NaN at other kinds
-            counts = {kind: [int(np.nansum(own)), int(np.isfinite(own).sum())] for kind, own in kinds.items()}
-            scores.setdefault(split, {})[str(length)] = counts
+        changes = {"split": split, "histories": TIMES * split_size(scale, split).histories}
+        config = replace(played.config, eval_kwargs={**settings, **changes})
+        own = EPISODIC.evaluations["answers"](replace(played, config=config))
+        counts = np.stack([np.sum(own[name], 1) for name in ("correct", "questions")], -1).tolist()
+        scores[split] = {
+            str(length): {"kinds": dict(zip(KINDS, kinds, strict=True)), "back": back}
+            for length, kinds, back in zip(own["lengths"], counts, own["distance"], strict=True)
+        }
     return scores
 
 
 @torch.no_grad()
-def answer(played: Played, **changes: Any) -> list[tuple[Sequence[Clause] | None, QuestionAnswer]]:
-    """Answers to questions about the test histories, with the questions and their gold answers."""
-    assert played.run is not None
-    played.config.use_threads()
-    model = trained_model(played.run, {**played.config.eval_kwargs, **changes}).eval()
-    assert isinstance(model, AnsweringModel)
-    rng, pairs = np.random.default_rng(1), []
-    for begin in range(0, played.config.eval_trials, HISTORIES):
-        batch = model.sample(min(HISTORIES, played.config.eval_trials - begin), rng, "test")
-        for answers, asked in zip(model.answers(batch), model.gold(batch), strict=True):
-            pairs += zip(answers, asked, strict=True)
-    return pairs
-
-
 def summarize(played: Played) -> list[int] | None:
     """Summaries of one episode: right ones, those right but for their times, and all; None where none are asked for.
 
     Those of a period without an episode are left out.
     """
+    assert played.run is not None
     if "summary" not in MIX[played.task]:
         return None
+    played.config.use_threads()
+    model = trained_model(played.run, {**played.config.eval_kwargs, "lengths": [1], "kinds": ["summary"]}).eval()
+    assert isinstance(model, AnsweringModel)
+    arrays = load_arrays(model.task.dialogs("test"))
+    (histories,) = arrays.dialogs.by_length.values()
+    batch = QuestionBatch(arrays, histories, np.tile(np.arange(model.config.questions), (len(histories), 1)))
     pairs = [
         (clauses, qa.answer.clauses)
-        for clauses, qa in answer(played, lengths=[1], kinds=["summary"])
+        for answers, asked in zip(model.answers(batch), model.gold(batch), strict=True)
+        for clauses, qa in zip(answers, asked, strict=True)
         if qa.answer.clauses != DENIAL
     ]
-    but_for_times = [(timeless(clauses), timeless(gold)) for clauses, gold in pairs]
-    return [*(sum(is_right(*pair) for pair in own) for own in (pairs, but_for_times)), len(pairs)]
+    return [*count_right(pairs), len(pairs)]
 
 
-def look_back(played: Played) -> dict[str, list[int]]:
-    """Right answers and questions in histories of ten episodes by how many episodes back; 1 is the newest."""
-    counts = {str(back + 1): [0, 0] for back in range(LENGTHS[-1])}
-    for clauses, qa in answer(played, lengths=[LENGTHS[-1]]):
-        if qa.distance is not None and qa.kind != "duration":  # a duration is known without a memory
-            own = counts[str(qa.distance)]
-            own[0] += is_right(clauses, qa.answer.clauses)
-            own[1] += 1
-    return counts
-
-
-def is_right(clauses: Sequence[Clause] | None, expected: Sequence[Clause]) -> bool:
-    """Say if an answer has all facts and no wrong one."""
-    return score_clauses(clauses, expected, None).category == CORRECT
+def count_right(pairs: Sequence[tuple[Sequence[Clause] | None, Sequence[Clause]]]) -> list[int]:
+    """Right ones of answers and gold answers, and those that are right but for their times."""
+    without = [(timeless(clauses), timeless(gold)) for clauses, gold in pairs]
+    return [sum(score_clauses(*pair, None).category == CORRECT for pair in own) for own in (pairs, without)]
 
 
 def timeless(clauses: Sequence[Clause] | None) -> list[Clause]:
@@ -155,9 +142,16 @@ def timeless(clauses: Sequence[Clause] | None) -> list[Clause]:
 
 
 def shares_of(rows: Rows, task: str, method: str, length: int, split: str = "test") -> list[dict[str, float]]:
-    """Share of right answers to each kind of question in the test, one dict per seed."""
-    results = [result[split][str(length)] for result in rows.results(task, method)]
+    """Share of right answers to each kind of question, one dict per seed."""
+    results = [result[split][str(length)]["kinds"] for result in rows.results(task, method)]
     return [{kind: right / count for kind, (right, count) in counts.items() if count} for counts in results]
+
+
+def by_back(rows: Rows, task: str, method: str) -> list[str]:
+    """Right answers in histories of ten episodes by how many episodes back, each as a mean over seeds."""
+    results = [result["test"][str(LENGTHS[-1])]["back"] for result in rows.results(task, method)]
+    pairs = [[result.get(str(back + 1), [0, 0]) for result in results] for back in range(LENGTHS[-1])]
+    return [format_percent(np.array([r / n for r, n in own])) if all(n for _, n in own) else "-" for own in pairs]
 
 
 def total(rows: Rows, task: str, method: str, length: int, split: str = "test") -> np.ndarray:
@@ -172,22 +166,19 @@ def of_kind(rows: Rows, task: str, method: str, length: int, kind: str) -> np.nd
     return np.array([shares.get(kind, np.nan) for shares in shares_of(rows, task, method, length)])
 
 
+def rate_of(task: str, method: str) -> str:
+    """Learning rate of a memory."""
+    return str(STUDY.configs[task][method].learner.learning_rate)  # type: ignore[union-attr]
+
+
 def make_tables(rows: Rows) -> list[Table]:
     """Right answers by length; kinds of questions with one episode and with ten; other splits."""
-    rates = read_rows(RATE_ROWS)
     methods = [(task, method) for task in DIALOGS for method in METHODS if rows.of(task, method)]
-    lengths = [
-        [*cell, *(format_percent(total(rows, *cell, n)) for n in LENGTHS), best_rate(rates, *cell)] for cell in methods
-    ]
+    lengths = [[*cell, *(format_percent(total(rows, *cell, n)) for n in LENGTHS), rate_of(*cell)] for cell in methods]
     kinds = [
         [*cell, n, *(format_percent(of_kind(rows, *cell, n, kind)) if kind in MIX[cell[0]] else "-" for kind in KINDS)]
         for cell in methods
         for n in (1, 10)
-    ]
-    backs = [
-        [*cell, *(format_percent(np.array([right / n for right, n in shares])) for shares in by_back)]
-        for cell in methods
-        if (by_back := list(zip(*(own.values() for own in rows.results(*cell, "distances")), strict=True)))
     ]
     splits = [
         [method, split, *(format_percent(total(rows, task, method, n, split)) for n in LENGTHS)]
@@ -196,10 +187,11 @@ def make_tables(rows: Rows) -> list[Table]:
         for split in SPLITS[task]
     ]
     summaries = [
-        [method, *(format_percent(rows_of[:, i] / rows_of[:, 2]) for i in range(2))]
+        [method, *(format_percent(counts[:, i] / counts[:, 2]) for i in range(2))]
         for method in METHODS
-        if len(rows_of := np.array(rows.results("long-term", method, "summaries")))
+        if len(counts := np.array(rows.results("long-term", method, "summaries"))) and counts[:, 2].all()
     ]
+    backs = [[*cell, *by_back(rows, *cell)] for cell in methods]
     episodes = ["1 episode", *(f"{n} episodes" for n in LENGTHS[1:])]
     return [
         Table("Right answers, %", ["dialogs", "memory", *episodes, "learning rate"], lengths),
@@ -229,21 +221,6 @@ def draw(rows: Rows) -> Figure | None:
     return figure
 
 
-def smoke(config: RunConfig) -> RunConfig:
-    """Shorten a run to four batches about small histories."""
-    small = {"scale": "smoke", "questions": 4}
-    return changed(
-        replace(
-            config,
-            total_steps=4,
-            env_kwargs={**config.env_kwargs, **small},
-            eval_kwargs={**config.eval_kwargs, **small},
-            eval_trials=4,
-        ),
-        {"questions.validation_episodes": 4, "questions.batch_size": 4, "policy.questions": 4},
-    )
-
-
 STUDY = Study(
     title="The thesis' dialogs: which memory of constant size answers",
     configs={
@@ -253,10 +230,9 @@ STUDY = Study(
     evaluations={
         EVALUATION: play,
         "summaries": summarize,
-        "distances": look_back,
         "weights": lambda played: count_weights(trained_model(played.run))["memory"],
     },
     tables=make_tables,
     figures={"thesis_dialogs": draw},
-    smoke=smoke,
+    smoke=EPISODIC.smoke,
 )

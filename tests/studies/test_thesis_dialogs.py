@@ -1,26 +1,22 @@
 """Dialogs of the thesis: totals by hand, and what the memories share."""
 
-from dataclasses import replace
-from types import SimpleNamespace
-
 import numpy as np
-import pytest
 
-from memenvs.agents.study import Played, Rows, load_study, read_rows
+from memenvs.agents.study import Rows, load_study, read_rows
 from memenvs.verbalization.config import EpisodicQAConfig
-from memenvs.verbalization.language.facts import DENIAL, Clause, Later
-from memenvs.verbalization.language.presets import LanguageConfig
+from memenvs.verbalization.language.facts import Clause, Later
+from memenvs.verbalization.language.times import TimeReference
 
 
 def test_a_total_has_the_mix_of_the_thesis(module):
     """Action counts 45, object 7; a kind that was not asked counts for nothing."""
     counts = {"action": [1, 4], "object": [3, 3], "summary": [0, 0]}
-    row = {"task": "long-term", "method": "ct", "seed": 0, "evaluations": {"evaluation": {"test": {"10": counts}}}}
+    result = {"test": {"10": {"kinds": counts, "back": {}}}}
+    row = {"task": "long-term", "method": "ct", "seed": 0, "evaluations": {"evaluation": result}}
     rows = Rows([row, {**row, "seed": 1}])
     expected = (45 * 0.25 + 7) / 52
     np.testing.assert_allclose(module.total(rows, "long-term", "ct", 10), [expected, expected])
     assert np.isnan(module.of_kind(rows, "long-term", "ct", 10, "summary")).all()
-    assert tuple(module.MIX["long-term"].values()) == LanguageConfig().weights  # questions are drawn so
 
 
 def test_memories_differ_in_nothing_else(study, file):
@@ -36,44 +32,48 @@ def test_memories_differ_in_nothing_else(study, file):
         assert max(weights) < 2 * min(weights)
 
 
-def test_rates_were_tried_with_a_seed_that_is_not_reported(study, file):
+def test_rates_were_tried_with_a_seed_that_is_not_reported(study, file, module):
+    tried = [
+        {"task": "previous", "method": f"ct, {rate}", "seed": 100, "evaluations": {"evaluation": share}}
+        for rate, share in (("0.002", 0.3), ("0.004", 0.4))
+    ]
+    assert module.best_rate(Rows(tried), "previous", "ct") == "0.004"
     rates = load_study(file.with_name("rates.py"))
     assert not set(rates.seeds) & set(study.seeds)
     assert all(rates.configs[task].keys() >= {f"{m}, 0.002" for m in own} for task, own in study.configs.items())
 
 
-def question(*clauses: Clause, distance: int | None = None, kind: str = "action") -> SimpleNamespace:
-    return SimpleNamespace(kind=kind, distance=distance, answer=SimpleNamespace(clauses=clauses))
+def test_a_run_is_played_in_each_split(study, tmp_path, module):
+    """Ten histories of each length and four questions about each, twice as many histories as in the scale."""
+    row = study.measure(("long-term", "ct", 0), tmp_path, smoke=True)
+    result = row["evaluations"]["evaluation"]
+    assert list(result) == ["test", "unseen_pairs", "shift"]
+    for lengths in result.values():
+        assert list(lengths) == ["1", "2", "3", "5", "10"]
+        assert [sum(asked for _, asked in own["kinds"].values()) for own in lengths.values()] == [80] * 5
+    assert result["test"] != result["shift"]
+    right, without_times, summaries = row["evaluations"]["summaries"]
+    assert right <= without_times <= summaries and 0 < summaries <= 40
+    assert len(study.tables(Rows([row]))) == 5
 
 
-CUP, BOWL = Clause(verb="grasp", object="cup"), Clause(verb="move", object="bowl", later=Later("hours", 2))
+MORNING, LATER = (TimeReference("", hour, hour + 1, "hour", "absolute") for hour in (8, 9))
+CUP = Clause(verb="grasp", object="cup", time=MORNING)
+BOWL = Clause(verb="move", object="bowl", later=Later("hours", 2))
 
 
-@pytest.fixture
-def played(study):
-    return Played("long-term", "ct", study.config(("long-term", "ct", 0)), None)
+def test_answers_with_and_without_their_times(module):
+    """The second and third are wrong about a time, the fourth names another object, the last says nothing."""
+    gold = (CUP, BOWL)
+    late, other = BOWL._replace(later=Later("hours", 3)), BOWL._replace(object="cup")
+    earlier = CUP._replace(time=LATER)
+    answers = [(CUP, BOWL), (CUP, late), (earlier, BOWL), (CUP, other), None]
+    assert module.count_right([(clauses, gold) for clauses in answers]) == [1, 3]
 
 
-def test_summaries_with_and_without_their_times(module, played, monkeypatch):
-    """The third says another object, and the last is of a period without an episode."""
-    late = BOWL._replace(later=Later("hours", 3))
-    other = BOWL._replace(object="cup")
-    gold = question(CUP, BOWL)
-    pairs = [((CUP, BOWL), gold), ((CUP, late), gold), ((CUP, other), gold), (None, gold), (DENIAL, question(*DENIAL))]
-    monkeypatch.setattr(module, "answer", lambda *_, **__: pairs)
-    assert module.summarize(played) == [1, 2, 4]
-    assert module.summarize(replace(played, task="previous")) is None
-
-
-def test_answers_by_how_many_episodes_back(module, played, monkeypatch):
-    """Durations are left out, and questions about no episode."""
-    pairs = [
-        ((CUP,), question(CUP, distance=1)),
-        ((BOWL,), question(CUP, distance=1)),
-        ((CUP,), question(CUP, distance=10)),
-        ((CUP,), question(CUP, distance=10, kind="duration")),
-        ((CUP,), question(CUP)),
-    ]
-    monkeypatch.setattr(module, "answer", lambda *_, **__: pairs)
-    counts = module.look_back(played)
-    assert {back: own for back, own in counts.items() if own[1]} == {"1": [1, 2], "10": [1, 1]}
+def test_how_far_back(module):
+    """A number of episodes that no question looks back has no share."""
+    back = {"1": [3, 4], "10": [1, 2]}
+    result = {"test": {"10": {"kinds": {}, "back": back}}}
+    row = {"task": "long-term", "method": "ct", "seed": 0, "evaluations": {"evaluation": result}}
+    assert module.by_back(Rows([row]), "long-term", "ct") == ["75.0", *["-"] * 8, "50.0"]

@@ -356,7 +356,7 @@ class Study:
         return cells
 
     def name(self, cell: Cell) -> str:
-        """Name of the folder of a run, with "-" in place of spaces; that of a scripted policy ends with "scripted"."""
+        """Name of the folder of a run, with "-" for spaces; of a rule the seed is "scripted"."""
         task, method, seed = cell
         number = "scripted" if seed is None else seed
         return self.run_name.format(task=task, method=method, seed=number).replace(" ", "-")

@@ -19,7 +19,7 @@ from memenvs.agents.experiments.statistics import format_percent, mean_and_margi
 from memenvs.agents.papers.emv.data import load_arrays
 from memenvs.agents.papers.emv.learner import AnsweringModel, QuestionBatch
 from memenvs.agents.presets import find_preset
-from memenvs.agents.study import EVALUATION, Played, Rows, Study, Table, changed, find_studies, load_study, read_rows
+from memenvs.agents.study import Played, Rows, Study, Table, changed, find_studies, load_study, read_rows
 from memenvs.verbalization.language.facts import DENIAL, Clause
 from memenvs.verbalization.language.presets import LanguageConfig
 from memenvs.verbalization.language.score import CORRECT, score_clauses
@@ -90,7 +90,7 @@ def best_rate(rates: Rows, task: str, method: str) -> str:
 
 
 def play(played: Played) -> dict[str, Any]:
-    """Right answers and questions by split and length of the history: of each kind, and by how many episodes back."""
+    """Right answers and questions by split and length: of each kind, and by episodes back."""
     settings = played.config.eval_kwargs
     scale = settings.get("scale", played.config.env_kwargs["scale"])
     scores: dict[str, Any] = {}
@@ -108,9 +108,9 @@ def play(played: Played) -> dict[str, Any]:
 
 @torch.no_grad()
 def summarize(played: Played) -> list[int] | None:
-    """Summaries of one episode: right ones, those right but for their times, and all; None where none are asked for.
+    """Summaries of one episode: right ones, those right but for their times, and all.
 
-    Those of a period without an episode are left out.
+    Those of a period without an episode are left out. None in a task without such questions.
     """
     assert played.run is not None
     if "summary" not in MIX[played.task]:
@@ -123,8 +123,8 @@ def summarize(played: Played) -> list[int] | None:
     batch = QuestionBatch(arrays, histories, np.tile(np.arange(model.config.questions), (len(histories), 1)))
     pairs = [
         (clauses, qa.answer.clauses)
-        for answers, asked in zip(model.answers(batch), model.gold(batch), strict=True)
-        for clauses, qa in zip(answers, asked, strict=True)
+        for answers, golds in zip(model.answers(batch), model.gold(batch), strict=True)
+        for clauses, qa in zip(answers, golds, strict=True)
         if qa.answer.clauses != DENIAL
     ]
     return [*count_right(pairs), len(pairs)]
@@ -143,13 +143,13 @@ def timeless(clauses: Sequence[Clause] | None) -> list[Clause]:
 
 def shares_of(rows: Rows, task: str, method: str, length: int, split: str = "test") -> list[dict[str, float]]:
     """Share of right answers to each kind of question, one dict per seed."""
-    results = [result[split][str(length)]["kinds"] for result in rows.results(task, method)]
+    results = [result[split][str(length)]["kinds"] for result in rows.results(task, method, "answers")]
     return [{kind: right / count for kind, (right, count) in counts.items() if count} for counts in results]
 
 
 def by_back(rows: Rows, task: str, method: str) -> list[str]:
-    """Right answers in histories of ten episodes by how many episodes back, each as a mean over seeds."""
-    results = [result["test"][str(LENGTHS[-1])]["back"] for result in rows.results(task, method)]
+    """Right answers about ten episodes by how many episodes back, each as a mean over seeds."""
+    results = [result["test"][str(LENGTHS[-1])]["back"] for result in rows.results(task, method, "answers")]
     pairs = [[result.get(str(back + 1), [0, 0]) for result in results] for back in range(LENGTHS[-1])]
     return [format_percent(np.array([r / n for r, n in own])) if all(n for _, n in own) else "-" for own in pairs]
 
@@ -203,7 +203,7 @@ def make_tables(rows: Rows) -> list[Table]:
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Right answers by length, of the memories and in the thesis; None where a memory has no run."""
+    """Right answers by length, here and in the thesis; None where a memory has no run."""
     figure = Figure(figsize=(9, 3.4), dpi=100, layout="constrained")
     for axes, task in zip(figure.subplots(1, len(DIALOGS), sharey=True), DIALOGS, strict=True):
         for colour, method in zip(COLOURS, METHODS, strict=False):
@@ -228,7 +228,7 @@ STUDY = Study(
         for task, config in make_tasks().items()
     },
     evaluations={
-        EVALUATION: play,
+        "answers": play,
         "summaries": summarize,
         "weights": lambda played: count_weights(trained_model(played.run))["memory"],
     },

@@ -9,10 +9,10 @@ from memenvs.verbalization.language.times import TimeReference
 
 
 def test_a_total_has_the_mix_of_the_thesis(module):
-    """Action counts 45, object 7; a kind that was not asked counts for nothing."""
+    """Action counts 45, object 7; a kind without a question counts for nothing."""
     counts = {"action": [1, 4], "object": [3, 3], "summary": [0, 0]}
     result = {"test": {"10": {"kinds": counts, "back": {}}}}
-    row = {"task": "long-term", "method": "ct", "seed": 0, "evaluations": {"evaluation": result}}
+    row = {"task": "long-term", "method": "ct", "seed": 0, "evaluations": {"answers": result}}
     rows = Rows([row, {**row, "seed": 1}])
     expected = (45 * 0.25 + 7) / 52
     np.testing.assert_allclose(module.total(rows, "long-term", "ct", 10), [expected, expected])
@@ -46,11 +46,11 @@ def test_rates_were_tried_with_a_seed_that_is_not_reported(study, file, module):
 def test_a_run_is_played_in_each_split(study, tmp_path, module):
     """Ten histories of each length and four questions about each, twice as many histories as in the scale."""
     row = study.measure(("long-term", "ct", 0), tmp_path, smoke=True)
-    result = row["evaluations"]["evaluation"]
+    result = row["evaluations"]["answers"]
     assert list(result) == ["test", "unseen_pairs", "shift"]
     for lengths in result.values():
         assert list(lengths) == ["1", "2", "3", "5", "10"]
-        assert [sum(asked for _, asked in own["kinds"].values()) for own in lengths.values()] == [80] * 5
+        assert [sum(count for _, count in own["kinds"].values()) for own in lengths.values()] == [80] * 5
     assert result["test"] != result["shift"]
     right, without_times, summaries = row["evaluations"]["summaries"]
     assert right <= without_times <= summaries and 0 < summaries <= 40
@@ -72,8 +72,8 @@ def test_answers_with_and_without_their_times(module):
 
 
 def test_how_far_back(module):
-    """A number of episodes that no question looks back has no share."""
+    """An episode without a question has no share."""
     back = {"1": [3, 4], "10": [1, 2]}
     result = {"test": {"10": {"kinds": {}, "back": back}}}
-    row = {"task": "long-term", "method": "ct", "seed": 0, "evaluations": {"evaluation": result}}
+    row = {"task": "long-term", "method": "ct", "seed": 0, "evaluations": {"answers": result}}
     assert module.by_back(Rows([row]), "long-term", "ct") == ["75.0", *["-"] * 8, "50.0"]

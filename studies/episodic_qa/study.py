@@ -36,6 +36,8 @@ WIDE: dict[str, Any] = {
 }
 #: A head of twice the width: a batch takes about twice as long, so there are fewer. Long histories join earlier.
 WIDE_HEAD = {**WIDE, "total_steps": 3200, "policy.head_dim": 384, "policy.curriculum": [80, 160, 280]}
+#: The best one of four for the LSTM with this head (`rates.py`): that of the models with a narrow head.
+LSTM_SCHEDULE = {"policy.curriculum": find_preset("episodic-qa").policy["curriculum"]}
 #: Answers in words: memory and head of a run with structured answers stay as they are, and a T5 reads them. A batch
 #: has fewer answers, since one takes as long as many structured ones.
 WORDS: dict[str, Any] = {
@@ -76,6 +78,7 @@ def make_configs() -> dict[str, RunConfig]:
         methods[f"wide{end}"] = {**WIDE, **own}
         methods[f"wide-head{end}"] = {**WIDE_HEAD, **own}
         methods[f"wide-text{end}"] = {**WORDS, **own, "encoder_from": f"{TASK}-wide{end}-{{seed}}"}
+    methods["wide-head-lstm-own"] = {**methods["wide-head-lstm-o1"], **LSTM_SCHEDULE}
     return {name: changed(preset, changes) for name, changes in methods.items()}
 
 

@@ -28,6 +28,7 @@ MEMORIES = {
     "wide-head": ("128 dimensions, head of 384: compressive transformer with a long-term state", 21),
     "wide-head-ct": ("compressive transformer", 20),
     "wide-head-lstm-o1": ("newest LSTM outputs", 21),
+    "wide-head-lstm-own": ("the same, long histories join later", 21),
     "wide": ("128 dimensions, head of 192: with a long-term state", 21),
     "wide-ct": ("compressive transformer", 20),
     "wide-lstm-o1": ("newest LSTM outputs", 21),
@@ -49,6 +50,7 @@ WORDS = {
 PAIRS = (
     ("wide-head", "wide-head-ct"),
     ("wide-head-ct", "wide-head-lstm-o1"),
+    ("wide-head-ct", "wide-head-lstm-own"),
     ("wide", "wide-ct"),
     ("wide-ct", "wide-lstm-o1"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from memenvs.agents.papers.emv.config import AnswererConfig
 from memenvs.agents.papers.emv.experiment import HEAD_SETTINGS, MEMORY_SETTINGS
-from memenvs.agents.study import ROWS, Played, Rows, Study, read_rows
+from memenvs.agents.study import ROWS, Played, Rows, Study, changed, load_study, read_rows
 from memenvs.verbalization.config import EpisodicQAConfig
 from memenvs.verbalization.language.score import Score
 from memenvs.verbalization.language.wordings import KINDS
@@ -163,3 +164,15 @@ def test_a_run_of_each_stage(study: Study, own: ModuleType, tmp_path: Path, monk
     assert "(`wide`) | " in printed and "Right answers in words" in printed
     for measured in rows:
         assert set(measured["evaluations"]) == {"evaluation", "answers", "long", "many"}
+
+
+def test_the_lstm_has_its_best_schedule(study: Study, file: Path) -> None:
+    """Of those that were tried with a seed that is not reported."""
+    rates = load_study(file.with_name("rates.py"))
+    rows = read_rows(file.with_name("rates.jsonl"))
+    shares = {method: rows.results(TASK, method)[0]["accuracy"] for method in rates.configs[TASK]}
+    tried, chosen = rates.configs[TASK][max(shares, key=shares.__getitem__)], study.configs[TASK]["wide-head-lstm-own"]
+    assert not set(rates.seeds) & set(study.seeds)
+    assert changed(tried, {"total_steps": 2 * tried.total_steps}) == chosen
+    other = study.configs[TASK]["wide-head-lstm-o1"]
+    assert replace(chosen, policy=other.policy) == other  # as many batches and weights

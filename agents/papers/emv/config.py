@@ -50,7 +50,8 @@ class AnswererConfig:
         questions: Questions about each history of a batch, which share its memory; >= 1.
         curriculum: Numbers of the batches from which on the next longer histories take part; empty: all from the start.
         rename: If True, objects and places of a history get other names in each batch of training, so that nothing is
-            learned of one by its name, such as how long the robot takes to put it down. For structured answers alone.
+            learned of one by its name, such as how long the robot takes to put it down. Answers in words never have
+            other names.
         weight_by_length: If True, histories of n episodes are drawn n times as often in training as those of one, so
             that long ones, in which old content must be kept, are not rare. If False, each length is drawn alike.
 
@@ -85,6 +86,8 @@ class AnswererConfig:
             raise ValueError("freeze_memory must be False without a memory ('none'), got True")
         if self.text and self.answers != "text":
             raise ValueError(f"text must be empty unless answers is 'text', got {self.text!r}")
+        if not self.rename and self.answers == "text":
+            raise ValueError("rename must be left out with answers 'text', which have no other names, got False")
         steps = list(self.curriculum) if not isinstance(self.curriculum, str) else [None]
         if not all(is_int(step) and step >= 0 for step in steps) or steps != sorted(steps):
             raise ValueError(f"curriculum must be ascending numbers of batches, got {self.curriculum!r}")

@@ -120,6 +120,7 @@ def test_a_checkpoint_is_refused_with_another_tokenizer_and_by_slots(tmp_path):
 def test_wrong_settings_are_named():
     for settings, error, message in (
         ({"answers": "structured", "text": {"retrieval": True}}, ValueError, "text must be empty unless"),
+        ({"rename": False}, ValueError, "rename must be left out with answers 'text', which have no other names"),
         ({"text": {"sizes": {"width": 3}}}, TypeError, "unknown size 'width' of T5"),
         ({"text": {"sizes": {"d_model": 20}}}, ValueError, "d_model must be a multiple of the width .*, 8, got 20"),
         ({"text": {"weight": "a"}}, TypeError, "weight"),

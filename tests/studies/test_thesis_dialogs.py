@@ -44,7 +44,7 @@ def test_rates_were_tried_with_a_seed_that_is_not_reported(study, file, module):
 
 
 def test_a_run_is_played_in_each_split(study, tmp_path, module):
-    """Ten histories of each length and four questions about each, twice as many histories as in the scale."""
+    """Twenty histories of each length, twice as many as in the scale, with four questions each."""
     row = study.measure(("long-term", "ct", 0), tmp_path, smoke=True)
     result = row["evaluations"]["answers"]
     assert list(result) == ["test", "unseen_pairs", "shift"]

@@ -8,7 +8,7 @@ Reading one executes nothing. A folder has files of the folder of a run, and so 
 | `checkpoint.zip` | weights, spaces, settings of policy and learner, and counters: a policy-only checkpoint |
 | `versions.json` | versions of Python and packages with which the run began |
 | `evaluation.json` | scores, where the run was evaluated |
-| `README.md` | model card: scores, how to load the agent, the command that trained it |
+| `README.md` | model card: scores, the commands that load the agent and that trained it |
 
 A name on the Hub is "hf:ORGANISATION/NAME", or "hf:ORGANISATION/NAME@REVISION".
 """

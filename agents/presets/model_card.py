@@ -10,28 +10,7 @@ from memenvs.agents.presets.training_command import training_command
 PLACEHOLDER = "PATH_OF_THIS_FOLDER"
 """Stands in a model card for the name by which the agent is loaded."""
 
-_ACTING = f"""
-```python
-from memenvs.agents.presets.pretrained import load_pretrained
-
-policy = load_pretrained("{PLACEHOLDER}")
-```
-
-`policy.predict(observation, state, episode_start, trial_start=trial_start)` returns actions and the next state.
-"""
-_ANSWERING = """
-```python
-from memenvs.agents.algorithms.supervised import evaluate_model
-from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.prediction_experiment import trained_model
-
-with RunDirectory("runs/{name}") as run:
-    model = trained_model(run)
-scores = evaluate_model(model, 100)  # in new episodes: metric -> values
-```
-
-`model.query_actions` answers the queries of an environment by actions.
-"""
+_PAGE = "https://github.com/memenvs/memenvs/blob/main/docs/integrations/hugging_face.md#use"
 
 Curve = dict[str, list[float]]
 """Mean and standard error of a score by episode of the trial; of answers in a list of one."""
@@ -98,26 +77,18 @@ def _text(config: RunConfig, curves: dict[str, tuple[int, Curve]], name: str) ->
     memory = config.policy.get("memory")
     learner = config.kind.name if memory is None else f"{config.kind.name}, memory `{memory}`"
     command = training_command(config)
-    training = "" if command is None else f"```bash\n{command}\n```\n\n"
+    kind = "An agent" if config.kind.acts else "A model that answers"
+    training = "" if command is None else f"{command}\n"
     return f"""# {name}
 
-{"An agent" if config.kind.acts else "A model that answers"} for `{config.env}`, trained with memenvs ({learner}).
+{kind} for `{config.env}`, trained with [memenvs]({_PAGE}) ({learner}).
 
 {_score_table(config, curves)}
-
-## Use
 
 ```bash
 memenvs pull {PLACEHOLDER} --out runs/{name}
 memenvs evaluate runs/{name}
-```
-
-{(_ACTING if config.kind.acts else _ANSWERING.format(name=name)).strip()}
-Loading executes nothing of this folder: `checkpoint.zip` holds safetensors and JSON.
-
-## Training
-
-{training}`config.json` has all settings.
+{training}```
 """
 
 
@@ -136,4 +107,4 @@ def _score_table(config: RunConfig, curves: dict[str, tuple[int, Curve]]) -> str
         for policy, (count, curve) in curves.items()
     ]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{table}\n\nMean +- standard error over the {unit} of an evaluation."
+    return f"{table}\n\n+- is a standard error."

@@ -27,14 +27,12 @@ function of id, seed, trial and index, so anyone can replay an entry without its
 - *reproduced*: replayed, and so is an entry of another author with the same settings and other actions, within two
   standard errors.
 
-A replay shows that these actions reach these scores in these trials. It cannot show who chose the actions: an agent
-with this memory, another one, or a program that knew the truth. How long an agent trained is behind its link: budgets
-differ.
+A replay shows that these actions reach these scores. It cannot show who chose them: an agent with this memory, another
+one, or a program that knew the truth. Budgets of training differ; the links have them.
 
 ± is a standard error over trials, or over runs if larger. *Share* is 0 for the best policy without a memory and 1 for
 the ideal one, by the [certificate](../docs/certificates.md). In trials of several episodes those after the first count.
-*Pretrained* agents learned, wholly or in part, elsewhere or in other settings. *Privileged* ones observe more than the
-id shows, and stand apart.
+*Pretrained* agents learned elsewhere or in other settings. *Privileged* ones observe more than the id shows.
 
 <!-- made by: memenvs board page -->
 """

@@ -15,7 +15,7 @@ from memenvs.agents.presets.pretrained import load_pretrained
 from tests.agents.algorithms.supervised_processes import SMALL
 from tests.agents.second_device import SECOND, DeviceTensor, learning_device, settle, to_host
 
-#: Waits of the host for each step of the vector environment, at most; docs/guides/attention.md.
+#: Waits of the host for each step of the vector environment, at most; docs/guides/processes.md.
 PPO_WAITS, DQN_WAITS = 11, 2
 RELIC = {"memory": "relic", "memory_kwargs": {"layers": 1, "heads": 2, "dim": 8, "mlp_dim": 8}}
 GRU = {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}

@@ -12,7 +12,7 @@ from memenvs.agents.testing import MIXED, B, inputs, make_subject
 from tests.agents.memory.test_memory import SMALL
 from tests.agents.second_device import SECOND, DeviceTensor, move, second_device, to_host
 
-#: Operations of one step of acting for which a GPU would make the host wait, at most; docs/guides/attention.md.
+#: Operations of one step of acting for which a GPU would make the host wait, at most; docs/guides/processes.md.
 WAITS = {"dnc": 1, "memo": 12, "relic": 11, "smt": 7, "smt-factorized": 8, "smt-causal": 12, "sm-pooling": 7}
 WAITS |= {"frmqn": 9, "lstm-on": 4, "lstm-o1": 4, "t-fifo": 8, "t-fifo+a": 9, "sat-fifo": 9, "sat-fifo-th": 11}
 WAITS |= {"sat-pm": 9, "sat-pm-ph": 12}

@@ -13,9 +13,11 @@ import pytest
 import torch
 import yaml
 
+from memenvs.agents.algorithms.supervised import evaluate_model
 from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import trained_policy
+from memenvs.agents.experiments.prediction_experiment import trained_model
 from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.hub import push_to_hub, save_to_folder
@@ -156,7 +158,7 @@ def test_the_hub(run: Path, hub: type[FakeApi], tmp_path: Path, capsys: pytest.C
     assert main(["push", str(run), NAME, "--private"]) == 0
     assert "written: https://huggingface.co/someone/dark-agent" in capsys.readouterr().out
     assert hub.created == [("someone/dark-agent", True)]
-    assert f'load_pretrained("{NAME}")' in (hub.root / "someone/dark-agent/main/README.md").read_text()
+    assert f"memenvs pull {NAME} --out" in (hub.root / "someone/dark-agent/main/README.md").read_text()
     for name in ("LICENSE", "modeling.py", "pytorch_model.bin"):
         (hub.root / "someone/dark-agent/main" / name).touch()
     assert_same_policy(run, NAME)
@@ -231,7 +233,7 @@ def test_damaged_folders_are_refused(agent: Path, name: str, damage: Callable[[P
 def test_a_model_that_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is shared as an agent is; its card has code that scores it."""
+    """It is shared as an agent is."""
     monkeypatch.chdir(tmp_path)
     assert main(["train", *ARGUMENTS, "--out", "trained/ballet", "--json"]) == 0
     assert main(["push", "trained/ballet", "agent"]) == 0
@@ -246,9 +248,9 @@ def test_a_model_that_answers(
     assert (
         "A model that answers for `memenvs/RoomBallet-FIFO-v0`" in text and f"| agent | 100 | {accuracy:.3g} +-" in text
     )
-    variables: dict[str, Any] = {}
-    exec(text.split("```python\n")[1].split("```")[0], variables)
-    assert variables["scores"]["accuracy"].shape == (100,)
+    with RunDirectory("runs/ballet") as opened:
+        scores = evaluate_model(trained_model(opened), 100)
+    assert scores["accuracy"].shape == (100,)
     with pytest.raises(
         ValueError, match=r"must be of an agent that acts.* memenvs evaluate scores it, and .*\.trained_model"
     ):

@@ -5,7 +5,6 @@ import gzip
 import json
 import math
 import pickle
-import re
 import warnings
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from memenvs.houses.worlds import make_house_world
 from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
 from tests.houses.solids import is_blocked, span
 
-PAGE = Path(__file__).parents[3] / "docs" / "houses.md"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "house"
 
 
 def boxes(house, semantic):
@@ -182,11 +181,8 @@ def test_materials_of_older_houses_are_names(tmp_path):
     assert pickle.dumps((old.shapes, old.rooms)) == pickle.dumps((new.shapes, new.rooms))
 
 
-def test_the_example_of_the_page_is_played(tmp_path):
-    house, sizes = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (tmp_path / "my_house.json").write_text(house)
-    (tmp_path / "my_sizes.json").write_text(sizes)
-    files = {"houses": str(tmp_path / "my_house.json"), "asset_sizes": str(tmp_path / "my_sizes.json")}
+def test_the_example_of_the_page_is_played():
+    files = {"houses": str(EXAMPLE / "my_house.json"), "asset_sizes": str(EXAMPLE / "my_sizes.json")}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", obs_mode="symbolic", **files)

@@ -78,7 +78,7 @@ def _text(config: RunConfig, curves: dict[str, tuple[int, Curve]], name: str) ->
     learner = config.kind.name if memory is None else f"{config.kind.name}, memory `{memory}`"
     command = training_command(config)
     kind = "An agent" if config.kind.acts else "A model that answers"
-    training = "" if command is None else f"{command}\n"
+    training = "" if command is None else f"# trained by\n{command}\n"
     return f"""# {name}
 
 {kind} for `{config.env}`, trained with [memenvs]({_PAGE}) ({learner}).

@@ -32,7 +32,8 @@ one, or a program that knew the truth. Budgets of training differ; the links hav
 
 ± is a standard error over trials, or over runs if larger. *Share* is 0 for the best policy without a memory and 1 for
 the ideal one, by the [certificate](../docs/certificates.md). In trials of several episodes those after the first count.
-*Pretrained* agents learned elsewhere or in other settings. *Privileged* ones observe more than the id shows.
+*Pretrained* agents learned, wholly or in part, elsewhere or in other settings. *Privileged* ones observe more than the
+id shows.
 
 <!-- made by: memenvs board page -->
 """

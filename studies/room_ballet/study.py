@@ -23,6 +23,8 @@ from .tables import ROOMS, draw, make_tables
 
 #: Batches of 32 in an epoch of the release, which has 101 epochs.
 RELEASE_EPOCH = 3375
+#: Steps 20, 25 and 30 of each of the 18 visits, 54 in all, so that a DNC can be trained on one core.
+THREE_STEPS = {"first": 20, "every": 5}
 
 
 def make_configs() -> dict[str, dict[str, RunConfig]]:
@@ -48,10 +50,16 @@ def make_configs() -> dict[str, dict[str, RunConfig]]:
             "policy": {"strategy": "mvfo", "initialisation": "release", "time_index": "slot"},
         },
     )
+    configs["mvfo"]["mvfo-small"] = changed(
+        configs["mvfo"]["mvfo"], {f"policy.{name}": step for name, step in THREE_STEPS.items()}
+    )
+    configs["mvfo"]["dnc-every-small"] = changed(configs["mvfo"]["mvfo"], small_dnc(preset, "every"))
     configs["four-tasks"] = allocations(ballet(preset, "MultiTask", 20_000, {}))
     # without the auxiliary target, the dancer's own dance, `sat-fifo` stays at the most frequent dance of the episode
     own = ballet(preset, "Next", 10_000, {"own_layers": 2})
     configs["next"] = {name: changed(own, {"policy.memory": name}) for name in ("t-fifo", "t-fifo+a", "sat-fifo")}
+    # two layers for each of three reads: the dancer, the moves beside that visit, the frames where they lead
+    configs["next"]["t-fifo+a-deep"] = changed(configs["next"]["t-fifo+a"], {"policy.layers": 6})
     configs["opposite"] = {
         "sat-fifo": replace(configs["next"]["sat-fifo"], env="memenvs/RoomBallet-Opposite-v0"),
     }
@@ -79,28 +87,27 @@ def allocations(config: RunConfig) -> dict[str, RunConfig]:
     # exploration falls within a tenth of the run, and the reader does not learn from memories without the answer
     allocation = {"epsilon_end": 0.05, "epsilon_steps": 2000, "rate": 4.0, "only_kept": True}
     words = {"total_steps": 12_000, "policy.allocation.task_input": "text"}
-    # small enough for a DNC on one core: steps 20, 25 and 30 of each of the 18 visits, 54 in all, and as many cells
-    steps = {"first": 20, "every": 5}
-    dnc = {"cells": 54, "cell_dim": 64, "read_heads": 1, "links": False, "checkpoint": None}
-    quick = replace(config.learner, learning_rate=2e-3, warmup_steps=200)
     methods: dict[str, dict[str, Any]] = {
         "ama": {},
         "ama-all": {"policy.allocation.only_kept": False},  # as in the paper
         "ama-language": {**words, "policy.allocation.split": 0},
         "ama-language-split1": {**words, "policy.allocation.split": 1},
         "ama-language-split2": {**words, "policy.allocation.split": 2},
-        "ama-small": {"total_steps": 12_000, **{f"policy.{name}": step for name, step in steps.items()}},
+        "ama-small": {"total_steps": 12_000, **{f"policy.{name}": step for name, step in THREE_STEPS.items()}},
         "unlimited": {"policy": {"capacity": None}},
-        **{
-            f"dnc-{when}-small": {
-                "total_steps": 3500,
-                "learner": quick,
-                "policy": {"memory": f"dnc-{when}", "capacity": None, "dnc": dnc, **steps},
-            }
-            for when in ("first", "every")
-        },
+        **{f"dnc-{when}-small": small_dnc(config, when) for when in ("first", "every")},
     }
     return grid({"": changed(config, {"policy": {"allocation": allocation}})}, methods)[""]
+
+
+def small_dnc(config: RunConfig, when: str) -> dict[str, Any]:
+    """Changes to a run that learns with a DNC small enough for one core, with as many cells as steps."""
+    dnc = {"cells": 54, "cell_dim": 64, "read_heads": 1, "links": False, "checkpoint": None}
+    return {
+        "total_steps": 3500,
+        "learner": replace(config.learner, learning_rate=2e-3, warmup_steps=200),
+        "policy": {"memory": f"dnc-{when}", "capacity": None, "dnc": dnc, **THREE_STEPS},
+    }
 
 
 def answers(played: Played) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from memenvs.retention import STRATEGIES
 QUESTIONS = (
     ("Are places worth more than time?", "Next", "time of each frame", ("next", "t-fifo"), EVALUATION),
     ("", "Next", "time and moves", ("next", "t-fifo+a"), EVALUATION),
+    ("", "Next", "time and moves, two more layers", ("next", "t-fifo+a-deep"), EVALUATION),
     ("", "Next", "place of each frame", ("next", "sat-fifo"), EVALUATION),
     ("How to read 1,280 frames?", "ShortStay", "all", ("shortstay-5", "sat-fifo"), EVALUATION),
     ("", "ShortStay", "chunks of time", ("shortstay-5", "sat-fifo-th"), EVALUATION),
@@ -26,6 +27,8 @@ QUESTIONS = (
     ("Who chooses what to keep?", "four tasks", "a learned allocator (AMA)", ("four-tasks", "ama"), EVALUATION),
     ("", "four tasks", "AMA, three steps a visit", ("four-tasks", "ama-small"), EVALUATION),
     ("", "four tasks", "DNC, three steps a visit", ("four-tasks", "dnc-every-small"), EVALUATION),
+    ("", "MVFO", "strategy MVFO, three steps a visit", ("mvfo", "mvfo-small"), EVALUATION),
+    ("", "MVFO", "DNC, three steps a visit", ("mvfo", "dnc-every-small"), EVALUATION),
 )
 #: Numbers of rooms in which the memory of `mvfo rooms` is evaluated.
 ROOMS = (4, 6, 8, 10, 12)

@@ -50,6 +50,16 @@ def test_a_short_run_has_the_evaluations_of_its_rows(
         np.testing.assert_allclose(shares.sum(2), 1, rtol=1e-5)
 
 
+def test_small_memories_read_the_same_steps_of_a_visit(study: Study) -> None:
+    cells = [("mvfo", "mvfo-small"), ("mvfo", "dnc-every-small"), ("four-tasks", "ama-small")]
+    for task, method in cells:
+        policy = study.configs[task][method].policy
+        assert [*range(policy["first"], 32, policy["every"])] == [20, 25, 30], (task, method)
+    assert study.configs["mvfo"]["mvfo-small"].policy["strategy"] == "mvfo"
+    dnc = study.configs["mvfo"]["dnc-every-small"].policy["dnc"]
+    assert dnc["cells"] == 18 * 3  # all that it reads
+
+
 def test_runs_are_listed_with_the_ideal_observer(study: Study) -> None:
     rows = [row("aba", "sat-pm", accuracy, 0.9, seed) for seed, accuracy in enumerate((0.5, 0.7))]
     rows.append(row("mvfo", "rooms", 1.0))

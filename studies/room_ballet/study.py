@@ -58,7 +58,7 @@ def make_configs() -> dict[str, dict[str, RunConfig]]:
     # without the auxiliary target, the dancer's own dance, `sat-fifo` stays at the most frequent dance of the episode
     own = ballet(preset, "Next", 10_000, {"own_layers": 2})
     configs["next"] = {name: changed(own, {"policy.memory": name}) for name in ("t-fifo", "t-fifo+a", "sat-fifo")}
-    # two layers for each of three reads: the dancer, the moves beside that visit, the frames where they lead
+    # two layers for each of three reads: the dancer, the moves around that visit, the frames where they lead
     configs["next"]["t-fifo+a-deep"] = changed(configs["next"]["t-fifo+a"], {"policy.layers": 6})
     configs["opposite"] = {
         "sat-fifo": replace(configs["next"]["sat-fifo"], env="memenvs/RoomBallet-Opposite-v0"),
@@ -101,7 +101,7 @@ def allocations(config: RunConfig) -> dict[str, RunConfig]:
 
 
 def small_dnc(config: RunConfig, when: str) -> dict[str, Any]:
-    """Changes to a run that learns with a DNC small enough for one core, with as many cells as steps."""
+    """Changes to a run that learns with a DNC for one core: a cell for each step."""
     dnc = {"cells": 54, "cell_dim": 64, "read_heads": 1, "links": False, "checkpoint": None}
     return {
         "total_steps": 3500,

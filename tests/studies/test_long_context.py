@@ -4,9 +4,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 
 from memenvs.agents.presets import find_preset
-from memenvs.agents.study import Rows, Study
+from memenvs.agents.study import Played, Rows, Study
 
 
 def test_both_agents_learn_from_equally_many_steps_at_a_time(study: Study) -> None:
@@ -20,36 +21,51 @@ def test_both_agents_learn_from_equally_many_steps_at_a_time(study: Study) -> No
         assert config.learner.n_updates * batches == 16  # optimiser steps of an epoch, over a rollout
 
 
-def test_parts_of_a_trial(module: ModuleType) -> None:
-    means = np.zeros(600)
-    means[0], means[1:4], means[15:64], means[256:512], means[512:] = 0.5, (0.1, 0.2, 0.6), 0.75, 0.25, 9
-    np.testing.assert_allclose(module.parts_of(means), [0.5, 0.3, 0, 0.75, 0, 0.25])
+def rows_of(**offsets: float) -> Rows:
+    """Make a row with curves that rise by 1 / 500 an episode; short trials have 16 episodes."""
+    evaluations = {}
+    for name, offset in offsets.items():
+        curve = offset + np.arange(16 if "short" in name else 520) / 500
+        means = {"success": {"mean": curve.tolist()}, "spl": {"mean": (curve / 2).tolist()}}
+        evaluations[name] = {"agent": {"metrics": means}}
+    return Rows([{"task": "homes", "method": "4096", "seed": 0, "evaluations": evaluations}])
 
 
-def test_a_line_for_each_agent_and_score(study: Study) -> None:
-    def row(**success: float) -> dict[str, Any]:
-        evaluations = {
-            name: {"agent": {"metrics": {"success": {"mean": [mean] * 512}, "spl": {"mean": [mean / 2] * 512}}}}
-            for name, mean in success.items()
-        }
-        return {"task": "homes", "method": "4096", "seed": 0, "evaluations": evaluations}
+ROWS = rows_of(short=0.1, evaluation=0.2, shipped_short=0.3, shipped_evaluation=0.4)
 
-    rows = Rows([row(evaluation=0.75, start=0.25, shipped=0.5, shipped_start=0.125)])
-    (table,) = study.tables(rows)
-    assert table.header == [
-        *("agent", "score", "episode 1", "2 to 4", "5 to 15", "16 to 64", "65 to 256", "257 to 512"),
+
+def test_parts_of_each_agent_and_kind_of_trial(study: Study) -> None:
+    """Episode k has 0.2 (k - 1) % above the offset, so that a part has that of its middle."""
+    success, spl = study.tables(ROWS)
+    assert success.header[2:] == [
+        *("episode 1", "2 to 4", "5 to 16", "17 to 64", "65 to 256", "257 to 512", "513 to the end"),
     ]
-    assert table.lines == [
-        ["trained with 512 steps", "success, %", *["12.5"] * 3, *["50.0"] * 3],
-        ["trained with 512 steps", "SPL", *["0.062"] * 3, *["0.250"] * 3],
-        ["trained with 4,096 steps", "success, %", *["25.0"] * 3, *["75.0"] * 3],
-        ["trained with 4,096 steps", "SPL", *["0.125"] * 3, *["0.375"] * 3],
+    above = (0, 0.4, 1.9, 7.9, 31.9, 76.7, 103.1)  # centres 1, 3, 10.5, 40.5, 160.5, 384.5 and 516.5
+    assert success.lines == [
+        ["trained with 512 steps", 256, "30.0", "30.4", "31.9", "-", "-", "-", "-"],
+        ["trained with 512 steps", 8, *(f"{40 + more:.1f}" for more in above)],
+        ["trained with 4,096 steps", 256, "10.0", "10.4", "11.9", "-", "-", "-", "-"],
+        ["trained with 4,096 steps", 8, *(f"{20 + more:.1f}" for more in above)],
     ]
+    assert [line[2] for line in spl.lines] == ["0.150", "0.200", "0.050", "0.100"]
     assert study.tables(Rows([])) == []
+
+
+def test_the_figure_has_a_line_for_each_agent_and_kind_of_trial(study: Study) -> None:
     draw = study.figures["long_context"]
-    assert draw(Rows([row(evaluation=0.75, start=0.25)])) is None
-    figure = draw(rows)
+    assert draw(rows_of(short=0.1, evaluation=0.2)) is None
+    figure = draw(ROWS)
     assert figure is not None
-    for line, success in zip(figure.axes[0].lines, ((12.5, 50), (25, 75)), strict=True):
-        drawn = np.asarray(line.get_ydata())
-        np.testing.assert_allclose([drawn[0], drawn[-1]], success)
+    first = [np.asarray(line.get_ydata())[0] for line in figure.axes[0].lines]
+    np.testing.assert_allclose(first, [30, 40, 10, 20])
+
+
+def test_both_agents_play_the_same_trials(study: Study, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(module, "play_trials", lambda played, *metrics, **changes: calls.append(changes))
+    played = Played("homes", "4096", study.config(("homes", "4096", 0)), None)
+    for evaluation in study.evaluations.values():
+        evaluation(played)
+    trials = [(call["eval_steps"], call["eval_trials"]) for call in calls]
+    assert trials == [(1024, 256), (32_768, 8)] * 2
+    assert ["policy" in call for call in calls] == [False, False, True, True]

@@ -69,8 +69,8 @@ class ColorRecall(Recall):
         colour as its action from step to step; it would be always correct without any other memory.
 
     Batches:
-        `make_query_task("memenvs/ColorRecall-v0", {})` of `memenvs.query_task` draws the images of 64 tours once
-        (`memenvs.recall.pools.ColorPool`), for supervised learning. Any tour goes with any square, so that they make 2
+        `make_query_task("memenvs/ColorRecall-v0", {})` of `memenvs.query_task` draws the images of 256 tours once
+        (`memenvs.recall.pools.ColorPool`), for supervised learning. Any tour goes with any square, so that they make 9
         million episodes.
 
     Source:

@@ -47,7 +47,7 @@ class VLNConfig(ABC):
         too_long: Longer texts are "cut" (R2R drops their end, CVDN their beginning) or an "error".
         invalid: An action without a candidate is an "error", or counts as "stop".
         legs: Shortest paths that the text describes one after another, 1 to 3; None for 3 in "procedural" and 1 in
-            "mp3d", which has no others. The end of each leg has to be visited, in order.
+            "mp3d", where CVDN has no others. The end of each leg has to be visited, in order.
         max_episode_steps: Decisions in an episode; 1 to 1,000,000; None for the published limit, and 15 per leg.
     """
 
@@ -93,11 +93,8 @@ class VLNConfig(ABC):
         check_int("feature_size", self.feature_size, at_most=MAX_FEATURES, or_none=True)
         check_int("max_tokens", self.max_tokens, 2, MAX_TOKENS, or_none=True)
         check_int("max_episode_steps", self.max_episode_steps, at_most=MAX_STEPS, or_none=True)
-        most = MAX_LEGS if self.world == "procedural" else 1
-        if self.legs is not None and (not is_int(self.legs) or not 1 <= self.legs <= most):
-            raise ValueError(
-                f"legs must be an integer in 1 ... {most} in world {self.world!r}, or None, got {self.legs!r}"
-            )
+        if self.legs is not None and (not is_int(self.legs) or not 1 <= self.legs <= MAX_LEGS):
+            raise ValueError(f"legs must be an integer in 1 ... {MAX_LEGS}, or None, got {self.legs!r}")
 
     @property
     def num_legs(self) -> int:
@@ -172,6 +169,8 @@ class IR2RConfig(R2RConfig):
                 f"tours must be 'seeded' in world {self.world!r}: the published ones are of world 'mp3d', "
                 f"got {self.tours!r}"
             )
+        if self.tours == "published" and self.num_legs > 1:
+            raise ValueError(f"legs must be 1 or None with tours 'published', got {self.legs}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +198,8 @@ class CVDNConfig(VLNConfig):
         super().__post_init__()
         _check_choice("supervision", self.supervision, SUPERVISIONS)
         _check_choice("history", self.history, HISTORIES)
+        if self.world == "mp3d" and self.num_legs > 1:
+            raise ValueError(f"legs must be 1 or None in world 'mp3d', whose dialogues have no others, got {self.legs}")
         if self.num_legs > 1 and self.supervision != "mixed":
             raise ValueError(
                 f"supervision must be 'mixed' with {self.num_legs} legs, where all supervisions have the same path, "

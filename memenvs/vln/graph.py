@@ -265,3 +265,14 @@ class Graphs:
         total = self.candidates.length[u] + rest
         is_least = total <= total.min(1, keepdims=True) + 1e-9
         return np.where(is_least, neighbours, np.iinfo(np.int64).max).argmin(1)
+
+    def shortest_path(self, u: int, goal: int) -> list[int]:
+        """Nodes of the shortest path from u to a goal that it can reach, with both ends.
+
+        Ties are as in `next_candidate`.
+        """
+        path = [u]
+        while path[-1] != goal:
+            here = np.array(path[-1:])
+            path.append(int(self.candidates.node[here, self.next_candidate(here, np.array([goal]))][0]))
+        return path

@@ -95,7 +95,7 @@ class IR2R(R2R):
             before, goal = self._prepare(tour[index - 1]).reference.path[-2:].tolist()
             paths.node[i] = goal  # where the robot is; its path begins later
             self._view[i] = candidates.view[before, np.flatnonzero(candidates.node[before] == goal)[0]]
-            self._ways[i] = self._shortest_way(goal, start)
+            self._ways[i] = self.graphs.shortest_path(goal, start)[:0:-1]
         self._is_led[i] = paths.node[i] != start
         if not self._is_led[i]:
             self._view[i] = self._prepared[int(self._episode_number[i])].view
@@ -154,15 +154,6 @@ class IR2R(R2R):
                 f"{scan}; the option 'layout' chooses the {'tour' if self._published else 'house'}"
             )
         return number
-
-    def _shortest_way(self, node: int, goal: int) -> list[int]:
-        """Nodes of the shortest path after its first, the last one first."""
-        way = [node]
-        while way[-1] != goal:
-            here = np.array(way[-1:])
-            slot = self.graphs.next_candidate(here, np.array([goal]))
-            way.append(int(self.graphs.candidates.node[here, slot][0]))
-        return way[:0:-1]
 
     def _lead(self, i: int) -> None:
         """Lead a robot to the next node; at the start it turns to the heading of the episode."""

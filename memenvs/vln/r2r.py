@@ -7,6 +7,7 @@ from memenvs.vln.config import R2RConfig
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.worlds.base import GraphWorld
 from memenvs.vln.worlds.mp3d import load_r2r
+from memenvs.vln.worlds.mp3d_joined import load_joined_r2r
 from memenvs.vln.worlds.procedural.rounds import load_rounds
 from memenvs.vln.worlds.procedural.world import load_routes
 
@@ -29,6 +30,8 @@ class R2R(GraphNavigation):
         - `world="mp3d", split="val_unseen"`: the real graphs, from the folder `vln` in `MEMENVS_DATA`, or from
           `data_dir=FOLDER`: that folder or its parent. Splits are train, val_seen and val_unseen; R2R has
           val_train_seen too.
+        - `world="mp3d", legs=2`: Room-for-Room (R4R), two published paths one after another, with both texts. Here a
+          success also needs the end of the first path and the start of the second, in order. `legs=3` joins three.
         - `legs=1`: paths as long as those of R2R, also `legs=2`. They hardly need a memory: the rule `memoryless`,
           which sees the text and the present viewpoint, succeeds in 83, 48 and 4 % of one, two and three legs; the rule
           `ideal`, which remembers what it has passed, in 95, 93 and 87 %. With the last 4 or 16 steps alone it
@@ -42,7 +45,8 @@ class R2R(GraphNavigation):
     Source:
         Anderson et al., "Vision-and-Language Navigation", CVPR 2018, with the panoramic actions of Fried et al. 2018.
         Rewards, limits and feature layout are those of Lin et al., "Multimodal Transformer with Variable-length Memory
-        for Vision-and-Language Navigation" (MTVM), ECCV 2022 (arXiv:2111.05759).
+        for Vision-and-Language Navigation" (MTVM), ECCV 2022 (arXiv:2111.05759). R4R: Jain et al., "Stay on the Path",
+        ACL 2019.
 
     See Also:
         `memenvs.vln.env.GraphNavigation`: observation, action, reward and info.
@@ -55,5 +59,7 @@ class R2R(GraphNavigation):
     def _make_world(self) -> GraphWorld:
         config = self.config
         if config.world == "mp3d":
-            return load_r2r(find_vln_folder(config.data_dir), config.split)
+            folder = find_vln_folder(config.data_dir)
+            legs = config.num_legs
+            return load_r2r(folder, config.split) if legs == 1 else load_joined_r2r(folder, config.split, legs)
         return load_rounds(config.split, config.laps) if config.laps else load_routes(config.split, config.num_legs)

@@ -267,7 +267,10 @@ def _new_rows(
             if row is not None:
                 yield name, row
     if missing:
-        lines = [f"{name}: {_reason(study, cell, missing, plan.out)}" for name, cell in missing.items()]
+        reasons: dict[str, list[str]] = {}
+        for name, cell in missing.items():  # without its data every run of a study has the same reason
+            reasons.setdefault(_reason(study, cell, missing, plan.out), []).append(name)
+        lines = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
         cause = errors[0] if errors else None
         raise RuntimeError("\n".join([f"{len(missing)} of {total} runs have not ended", *lines])) from cause
 

@@ -147,6 +147,20 @@ def test_a_study_starts_workers_and_takes_their_rows(plan, measured, inline, tmp
     assert measured == ["relic 1"]
 
 
+def test_a_reason_of_several_runs_is_given_once(plan, measured, inline, tmp_path, monkeypatch):
+    def measure(*_, **__):
+        raise FileNotFoundError("no data")
+
+    monkeypatch.setattr(Study, "measure", measure)
+    cells = [("room", "relic", seed) for seed in (0, 1, 2)]
+    with pytest.raises(RuntimeError) as error:
+        list(run_study(plan.study, cells, plan.out, tmp_path / "rows.jsonl"))
+    assert str(error.value).splitlines() == [
+        "3 of 3 runs have not ended",
+        "room-relic-0, room-relic-1, room-relic-2: FileNotFoundError: no data",
+    ]
+
+
 def test_a_run_that_was_stopped_ends_too_and_a_limit_of_workers_is_kept(plan, measured, inline, tmp_path):
     """Workers take it last, although it stands before the others."""
     config = load_study(plan.study).runnable(("room", "relic", 0), plan.out)

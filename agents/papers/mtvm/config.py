@@ -168,6 +168,9 @@ class ImitationConfig:
         weight_decay: Decoupled weight decay of AdamW, >= 0.
         imitation_updates: Updates at the beginning with the imitation loss only; >= 0.
         imitation_weight: Weight of the imitation loss, >= 0.
+        random_bank: Largest size of the memory bank, >= 1, if each update draws a size from 0 to this, all equally
+            likely. The trained network then plays with any `policy.network.bank.size`; without a change it is None, no
+            limit. None for no draw.
         gamma: Discount of the sampled rollouts, in [0, 1].
         value_coef: Coefficient of the value loss, >= 0.
         entropy_coef: Coefficient of the entropy, >= 0.
@@ -195,6 +198,7 @@ class ImitationConfig:
     weight_decay: float = 0.01
     imitation_updates: int = 0
     imitation_weight: float = 0.2
+    random_bank: int | None = None
     gamma: float = 0.9
     value_coef: float = 0.5
     entropy_coef: float = 0.01
@@ -219,6 +223,8 @@ class ImitationConfig:
         ):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if self.random_bank is not None and self.random_bank < 1:
+            raise ValueError(f"random_bank must be at least 1 or None, got {self.random_bank}")
         if self.final_learning_rate is not None and self.final_learning_rate < 0:
             raise ValueError(f"final_learning_rate must be >= 0 or None, got {self.final_learning_rate}")
         if not 0.0 <= self.gamma <= 1.0:

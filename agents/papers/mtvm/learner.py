@@ -75,6 +75,12 @@ class ImitationA2C(ImitationRolloutAlgorithm):
                 "text_consistency and cross_consistency must be 0 where network.language is False: no word is read "
                 "that could be dropped"
             )
+        network = self.policy.network.config
+        if self.config.random_bank is not None and (network.history == "state" or network.bank is not None):
+            raise ValueError(
+                "random_bank must be None where the network has one size of memory, "
+                f"got {self.config.random_bank} with bank {network.bank} and history {network.history!r}"
+            )
 
     def _setup_env(self) -> None:
         if self.env is None:
@@ -149,17 +155,22 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         policy = self.policy
         update = self.num_timesteps
         assert self.env is not None
-        # Dropout and dropped words draw from torch's global generator: seed it for this update only.
+        # Dropout, dropped words and sizes of the bank draw from torch's global generator: seed it for this update only.
         update_seed = int(torch.randint(2**62, (), generator=policy.generator, device=policy.generator.device))
         policy.set_training_mode(True)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(update_seed)
             policy.optimizer.zero_grad(set_to_none=True)
-            rollout = self.play(self.env, 2 * update, teacher_forcing=True)
-            stats = self._backward(rollout, teacher_forcing=True)
-            if update >= config.imitation_updates:
-                rollout = self.play(self.env, 2 * update + 1, teacher_forcing=False)
-                stats |= self._backward(rollout, teacher_forcing=False)
+            if config.random_bank is not None:
+                policy.network.bank.size = int(torch.randint(config.random_bank + 1, ()))
+            try:
+                rollout = self.play(self.env, 2 * update, teacher_forcing=True)
+                stats = self._backward(rollout, teacher_forcing=True)
+                if update >= config.imitation_updates:
+                    rollout = self.play(self.env, 2 * update + 1, teacher_forcing=False)
+                    stats |= self._backward(rollout, teacher_forcing=False)
+            finally:  # whoever plays the policy meanwhile, such as a callback, has its whole memory
+                policy.network.bank.size = policy.network.config.bank
         policy.set_training_mode(False)
         stats["grad_norm"] = torch.nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm).item()
         self._check_update(stats)

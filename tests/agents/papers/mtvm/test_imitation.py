@@ -160,6 +160,26 @@ def test_the_first_updates_are_imitation_only(make_learner) -> None:
     assert [model.config.learning_rate_at(k, 10) for k in (0, 1, 3, 9)] == pytest.approx([2.5e-3, 5e-3, 1e-2, 1e-2])
 
 
+def test_an_update_with_a_random_bank_is_that_of_a_network_with_the_drawn_size(make_learner) -> None:
+    """Both rollouts have the same size; afterwards the policy has its whole memory again."""
+    sizes: list[int | None] = []
+    consistency = {"text_consistency": 0.0, "cross_consistency": 0.0}  # it would draw words
+    for seed in range(10):
+        drawn = make_learner(random_bank=2, **consistency)
+        play = drawn.play
+        drawn.play = lambda *inputs, play=play, network=drawn.policy.network, **options: (
+            sizes.append(network.bank.size) or play(*inputs, **options)
+        )
+        drawn.policy.generator.manual_seed(seed)
+        drawn.learn(1)
+        assert sizes[-1] == sizes[-2] and drawn.policy.network.bank.size is None
+        fixed = make_learner(network={"bank": sizes[-1]}, **consistency)
+        fixed.policy.generator.manual_seed(seed)
+        fixed.learn(1)
+        assert torch.equal(weights(drawn), weights(fixed))
+    assert len(sizes) == 20 and set(sizes) == {0, 1, 2}
+
+
 def test_the_learning_rate_falls_to_the_end_of_the_run(make_learner) -> None:
     model = make_learner(2, imitation_updates=9, warmup_updates=1, learning_rate=1e-2, final_learning_rate=2e-3)
     rates: list[float] = []
@@ -215,6 +235,11 @@ def test_wrong_settings(make_learner) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             make_learner(network=network)
+    for network in ({"bank": 3}, {"history": "state"}):
+        with pytest.raises(ValueError, match=r"random_bank must be None where the network has one size .*, got 2 with"):
+            make_learner(network=network, random_bank=2)
+    with pytest.raises(ValueError, match="random_bank must be at least 1 or None, got 0"):
+        make_learner(random_bank=0)
     with pytest.raises(TypeError, match="unknown setting 'clip'"):
         make_learner(clip=1)
     with pytest.raises(ValueError, match="an MTVMPolicy needs observations with instruction"):

@@ -13,6 +13,7 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.papers.mtvm import config as config_module
+from memenvs.agents.papers.mtvm.config import ImitationConfig
 from memenvs.agents.papers.mtvm.learner import ImitationA2C
 from tests.agents.learners import weights
 from tests.agents.papers.mtvm.learners import DRY, ENV, SIZES, config, kwargs
@@ -49,8 +50,9 @@ def test_another_environment_than_was_learned_in_is_refused(make_learner, toy_da
 
 @pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With dropout, dropped words, drawn actions and episodes."""
-    with RunDirectory(tmp_path / "whole", config(toy_data)) as run:
+    """With dropout, dropped words, drawn sizes of the bank, actions and episodes."""
+    settings = config(toy_data, learner=ImitationConfig(learning_rate=1e-3, imitation_updates=2, random_bank=2))
+    with RunDirectory(tmp_path / "whole", settings) as run:
         whole = train_run(run, quiet=True)
     train, calls = ImitationA2C.train, []
 
@@ -60,7 +62,7 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, toy_data: Path, mo
             raise KeyboardInterrupt
         train(self)
 
-    with RunDirectory(tmp_path / "killed", config(toy_data)) as run:
+    with RunDirectory(tmp_path / "killed", settings) as run:
         monkeypatch.setattr(ImitationA2C, "train", killed)
         with pytest.raises(KeyboardInterrupt):
             train_run(run, quiet=True)

@@ -47,7 +47,7 @@ class VLNConfig(ABC):
         too_long: Longer texts are "cut" (R2R drops their end, CVDN their beginning) or an "error".
         invalid: An action without a candidate is an "error", or counts as "stop".
         legs: Shortest paths that the text describes one after another, 1 to 3; None for 3 in "procedural" and 1 in
-            "mp3d", where CVDN has no others. The end of each leg has to be visited, in order.
+            "mp3d", where R2R alone has others. The end of each leg has to be visited, in order.
         max_episode_steps: Decisions in an episode; 1 to 1,000,000; None for the published limit, and 15 per leg.
     """
 
@@ -169,8 +169,8 @@ class IR2RConfig(R2RConfig):
                 f"tours must be 'seeded' in world {self.world!r}: the published ones are of world 'mp3d', "
                 f"got {self.tours!r}"
             )
-        if self.tours == "published" and self.num_legs > 1:
-            raise ValueError(f"legs must be 1 or None with tours 'published', got {self.legs}")
+        if self.world == "mp3d" and self.num_legs > 1:  # some houses have no paths that follow one another
+            raise ValueError(f"legs must be 1 or None in tours of world 'mp3d', got {self.legs}")
 
 
 @dataclass(frozen=True, kw_only=True)

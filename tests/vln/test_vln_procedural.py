@@ -199,8 +199,8 @@ def test_wrong_settings():
             config(legs=4)
     with pytest.raises(ValueError, match=r"legs must be 1 or None in world 'mp3d', whose dialogues .*, got 2"):
         CVDNConfig(legs=2, world="mp3d")
-    with pytest.raises(ValueError, match="legs must be 1 or None with tours 'published', got 2"):
-        IR2RConfig(legs=2, world="mp3d", tours="published")
+    with pytest.raises(ValueError, match="legs must be 1 or None in tours of world 'mp3d', got 2"):
+        IR2RConfig(legs=2, world="mp3d")
     with pytest.raises(ValueError, match=r"supervision must be 'mixed' with 3 legs, .* got 'oracle'; legs=1 has all"):
         CVDNConfig(supervision="oracle")
 

@@ -270,7 +270,8 @@ def _new_rows(
         reasons: dict[str, list[str]] = {}
         for name, cell in missing.items():  # without its data every run of a study has the same reason
             reasons.setdefault(_reason(study, cell, missing, plan.out), []).append(name)
-        lines = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        others = {reason: f" and {len(names) - 1} more" * (len(names) > 1) for reason, names in reasons.items()}
+        lines = [f"{names[0]}{others[reason]}: {reason}" for reason, names in reasons.items()]
         cause = errors[0] if errors else None
         raise RuntimeError("\n".join([f"{len(missing)} of {total} runs have not ended", *lines])) from cause
 

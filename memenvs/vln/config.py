@@ -199,7 +199,9 @@ class CVDNConfig(VLNConfig):
         _check_choice("supervision", self.supervision, SUPERVISIONS)
         _check_choice("history", self.history, HISTORIES)
         if self.world == "mp3d" and self.num_legs > 1:
-            raise ValueError(f"legs must be 1 or None in world 'mp3d', whose dialogues have no others, got {self.legs}")
+            raise ValueError(
+                f"legs must be 1 or None in world 'mp3d', whose dialogues describe one path, got {self.legs}"
+            )
         if self.num_legs > 1 and self.supervision != "mixed":
             raise ValueError(
                 f"supervision must be 'mixed' with {self.num_legs} legs, where all supervisions have the same path, "

@@ -27,6 +27,8 @@ from memenvs.vln.worlds.mp3d import find_file
 
 #: Candidates of each viewpoint; the action with this number is stop. Matterport3D has at most 13.
 MAX_CANDIDATES = 16
+#: Episodes that are kept prepared: all of R2R's, at about 4 KB each.
+MAX_PREPARED = 16_384
 #: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
 _VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
 _VOCABULARY_HELP = (
@@ -279,14 +281,14 @@ class GraphNavigation(BatchTask):
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """Draw the graph with the annotated path, the goals and `path`; uint8, (512, 512, 3)."""
-        episode = self._prepared[int(self._episode_number[i])].episode
+        episode = self._prepare(int(self._episode_number[i])).episode
         return draw_map(
             self.world.graphs[episode.house], episode.path, (*episode.leg_ends, *episode.region), np.asarray(path)
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Convert positions to pixels of the map; see `BatchTask.map_pixels`."""
-        return map_pixels(self.world.graphs[self._prepared[int(self._episode_number[i])].episode.house], poses)
+        return map_pixels(self.world.graphs[self._prepare(int(self._episode_number[i])).episode.house], poses)
 
     def _make_features(self) -> Features | None:
         """Make the image features that the settings choose; None for "none", whose image part is zero."""
@@ -329,6 +331,8 @@ class GraphNavigation(BatchTask):
                 raise ValueError(
                     f"episode {episode.id!r}: {error}; a larger max_tokens holds it, too_long='cut' cuts it"
                 ) from None
+            if len(self._prepared) >= MAX_PREPARED:
+                self._prepared.pop(next(iter(self._prepared)))  # the oldest one
             self._prepared[number] = _PreparedEpisode(
                 episode,
                 reference,

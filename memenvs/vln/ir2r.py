@@ -98,7 +98,7 @@ class IR2R(R2R):
             self._ways[i] = self.graphs.shortest_path(goal, start)[:0:-1]
         self._is_led[i] = paths.node[i] != start
         if not self._is_led[i]:
-            self._view[i] = self._prepared[int(self._episode_number[i])].view
+            self._view[i] = self._prepare(int(self._episode_number[i])).view
 
     def home_of(self, layout: int) -> int:
         """Number of the house of a tour; see `BatchTask`."""
@@ -163,4 +163,4 @@ class IR2R(R2R):
         self._view[i] = candidates.view[here, np.flatnonzero(candidates.node[here] == there)[0]]
         if not self._ways[i]:
             self._is_led[i] = False
-            self._view[i] = self._prepared[int(self._episode_number[i])].view
+            self._view[i] = self._prepare(int(self._episode_number[i])).view

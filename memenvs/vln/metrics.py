@@ -2,8 +2,8 @@
 
 Environments extend N paths step by step; `score` extends all paths of a file together. Both use `PathMetrics`.
 
-An episode has one or more legs, visited in order. R2R and CVDN have one leg, from the start to the goal. A route has
-several; each ends at a node, and the end of the last one is the goal.
+An episode has one or more legs, visited in order. R2R and CVDN have one leg, from the start to the goal. Longer
+paths have several; each ends at a node, and the end of the last one is the goal.
 """
 
 from __future__ import annotations

@@ -30,8 +30,9 @@ class R2R(GraphNavigation):
         - `world="mp3d", split="val_unseen"`: the real graphs, from the folder `vln` in `MEMENVS_DATA`, or from
           `data_dir=FOLDER`: that folder or its parent. Splits are train, val_seen and val_unseen; R2R has
           val_train_seen too.
-        - `world="mp3d", legs=2`: Room-for-Room (R4R), two published paths one after another, with both texts. Here a
-          success also needs the end of the first path and the start of the second, in order. `legs=3` joins three.
+        - `world="mp3d", legs=2`: Room-for-Room (R4R), two published paths one after another, with both texts. A
+          success needs to come within 3 m of the end of the first path, of the start of the second and of the goal, in
+          this order. `legs=3` joins three.
         - `legs=1`: paths as long as those of R2R, also `legs=2`. They hardly need a memory: the rule `memoryless`,
           which sees the text and the present viewpoint, succeeds in 83, 48 and 4 % of one, two and three legs; the rule
           `ideal`, which remembers what it has passed, in 95, 93 and 87 %. With the last 4 or 16 steps alone it

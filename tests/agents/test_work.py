@@ -157,7 +157,7 @@ def test_a_reason_of_several_runs_is_given_once(plan, measured, inline, tmp_path
         list(run_study(plan.study, cells, plan.out, tmp_path / "rows.jsonl"))
     assert str(error.value).splitlines() == [
         "3 of 3 runs have not ended",
-        "room-relic-0, room-relic-1, room-relic-2: FileNotFoundError: no data",
+        "room-relic-0 and 2 more: FileNotFoundError: no data",
     ]
 
 

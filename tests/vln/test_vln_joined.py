@@ -51,8 +51,26 @@ def test_a_path_that_starts_where_another_ends_is_joined_without_a_way(tmp_path)
     assert [world.episode(k).id for k in range(world.num_episodes)] == ["1_0+2_0", "2_0+2_0"]
     assert world.episode(0).path == (0, 1, 2, 3) and world.episode(0).leg_ends == (2, 3)
     write_json(folder / "R2R_train.json", records[:1])
-    with pytest.raises(ValueError, match=r"split 'train' in .* has no 2 paths that follow one another; legs=1 has"):
+    with pytest.raises(ValueError, match=r"no 2 paths of the split follow one another in .*; legs=1 has some"):
         load_joined_r2r(folder, "train", 2)
+
+
+@needs_data
+def test_houses_without_such_paths_are_left_out():
+    """So that an itinerary finds an episode in each house."""
+    world = load_joined_r2r(find_vln_folder(None), "val_seen", 3)
+    names = [graph.name for graph in world.graphs]
+    assert len(names) < len(load_r2r(find_vln_folder(None), "val_seen").graphs)
+    of_house = [world.paths(house) for house in range(len(names))]
+    assert all(of_house) and [numbers for house in of_house for path in house for numbers in path] == [
+        *range(world.num_episodes)
+    ]
+    single = load_r2r(find_vln_folder(None), "val_seen")
+    for house, paths in enumerate(of_house):
+        for numbers in paths:
+            episode = world.episode(numbers[0])
+            first = single.episode(single.episode_number(episode.id.split("+")[0]))
+            assert episode.house == house and single.graphs[first.house].name == names[house]
 
 
 @pytest.mark.parametrize("legs", [2, 3])
@@ -72,7 +90,7 @@ def test_the_teacher_follows_the_text(make, legs):
 
 @needs_data
 def test_room_for_room_has_its_published_size():
-    """Its release was made from graphs that differ a little: 9 more paths in train, 8 fewer in val_unseen."""
+    """The release has 9 more paths in train and 8 fewer in val_unseen."""
     folder = find_vln_folder(None)
     worlds = {split: load_joined_r2r(folder, split, 2) for split in ("train", "val_seen", "val_unseen")}
     joined = {

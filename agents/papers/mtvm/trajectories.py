@@ -35,9 +35,12 @@ def check_trajectories(config: RunConfig) -> str:
     """
     if config.env not in ENVIRONMENTS:
         raise ValueError(f"env must be one of {list(ENVIRONMENTS)}, got {config.env!r}")
-    world = {**config.env_kwargs, **config.eval_kwargs}.get("world", "procedural")
+    settings = {**config.env_kwargs, **config.eval_kwargs}
+    world = settings.get("world", "procedural")
     if world != "mp3d":
         raise ValueError(f"world must be 'mp3d', whose instructions result files are about, got {world!r}")
+    if settings.get("legs") not in (None, 1):
+        raise ValueError(f"legs must be 1 or None, as in the instructions of result files, got {settings['legs']}")
     return ENVIRONMENTS[config.env]
 
 

@@ -26,7 +26,7 @@ class VLNEpisode:
         text: The instruction.
         path: Annotated path from the start to the goal, at least one node. Consecutive nodes are neighbours.
         heading: Heading at the start, rad, clockwise from +y; rounded to the nearest 30 degrees.
-        leg_ends: Nodes to visit in this order; the last one is the goal. One in R2R and CVDN, more in routes.
+        leg_ends: Nodes to visit in this order; the last one is the goal. One in R2R and CVDN, more in longer paths.
         region: Nodes that count as the target of a dialogue (CVDN); empty otherwise.
     """
 

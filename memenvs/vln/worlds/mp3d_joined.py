@@ -18,7 +18,7 @@ from memenvs.vln.worlds.mp3d_graphs import FOLDER
 
 
 class JoinedGraphWorld(Mp3dGraphWorld):
-    """Real houses in which R2R's paths follow one another, with all combinations of their texts.
+    """Real houses where R2R's paths follow one another, with all combinations of their texts.
 
     A path follows another if it starts less than 3 m from its end; the shortest way there joins them. Episodes are made
     when they are needed, since there are many. Their ids join those of R2R, such as "12_0+345_2".
@@ -27,16 +27,18 @@ class JoinedGraphWorld(Mp3dGraphWorld):
         world: R2R's episodes of a split.
         legs: Number of paths that are joined, >= 2.
 
+    Raises:
+        ValueError: No path starts near the end of another.
+
     Source:
         Jain et al., "Stay on the Path: Instruction Fidelity in Vision-and-Language Navigation", ACL 2019 (two legs).
     """
 
     def __init__(self, world: Mp3dGraphWorld, legs: int) -> None:
-        super().__init__(world.folder, world.scans, (), legs * R2R_MAX_TOKENS, r2r_training_texts)
         self._world = world
         self._texts: list[range] = []  # of each path, numbers of its episodes in `world`
-        self._table = Graphs(world.graphs)
-        chains = [np.empty((0, legs), np.int64)]  # numbers of the paths that are joined
+        scans, chains = [], [np.empty((0, legs), np.int64)]  # houses with such paths, and numbers of the paths
+        self._house: dict[int, int] = {}  # number of a house in `world` -> here
         self._first_chain = [0]  # of each house
         for house, graph in enumerate(world.graphs):
             texts = [range(numbers[0], numbers[-1] + 1) for numbers in world.paths(house)]
@@ -47,9 +49,18 @@ class JoinedGraphWorld(Mp3dGraphWorld):
             for _ in range(legs - 1):
                 before, after = np.nonzero(follows[chain[:, -1]])
                 chain = np.column_stack([chain[before], after])
-            chains.append(chain + len(self._texts))
+            if len(chain):
+                self._house[house] = len(scans)
+                scans.append(world.scans[house])
+                chains.append(chain + len(self._texts))
+                self._first_chain.append(self._first_chain[-1] + len(chain))
             self._texts += texts
-            self._first_chain.append(self._first_chain[-1] + len(chain))
+        if not scans:
+            raise ValueError(
+                f"no {legs} paths of the split follow one another in {str(world.folder)!r}; legs=1 has some"
+            )
+        super().__init__(world.folder, scans, (), legs * R2R_MAX_TOKENS, r2r_training_texts)
+        self._table = Graphs(self.graphs)
         self._chains = np.concatenate(chains)
         counts = np.array([len(numbers) for numbers in self._texts])[self._chains].prod(1)
         self._first = np.append(0, np.cumsum(counts))  # number of each chain's first episode, and of all episodes
@@ -65,7 +76,8 @@ class JoinedGraphWorld(Mp3dGraphWorld):
         texts = [self._texts[path] for path in self._chains[k]]
         chosen = np.unravel_index(number - self._first[k], [len(numbers) for numbers in texts])
         legs = [self._world.episode(numbers[at]) for numbers, at in zip(texts, chosen, strict=True)]
-        offset = int(self._table.offset[legs[0].house])
+        house = self._house[legs[0].house]
+        offset = int(self._table.offset[house])
         path, leg_ends = list(legs[0].path), [legs[0].path[-1]]
         for leg in legs[1:]:
             way = self._table.shortest_path(offset + path[-1], offset + leg.path[0])
@@ -74,7 +86,7 @@ class JoinedGraphWorld(Mp3dGraphWorld):
             leg_ends += [*leg.path[:1] * (len(way) > 1), leg.path[-1]]
         return VLNEpisode(
             id="+".join(leg.id for leg in legs),
-            house=legs[0].house,
+            house=house,
             text=" ".join(leg.text.strip() for leg in legs),
             path=tuple(path),
             heading=legs[0].heading,
@@ -119,7 +131,4 @@ def load_joined_r2r(folder: Path, split: str, legs: int) -> JoinedGraphWorld:
         FileNotFoundError: A file is missing; the message lists what is needed.
         ValueError: As in `load_r2r`, or no path starts near the end of another.
     """
-    world = JoinedGraphWorld(load_r2r(folder, split), legs)
-    if not world.num_episodes:
-        raise ValueError(f"split {split!r} in {str(folder)!r} has no {legs} paths that follow one another; legs=1 has")
-    return world
+    return JoinedGraphWorld(load_r2r(folder, split), legs)

@@ -73,6 +73,7 @@ def test_runs_without_result_files(toy_data: Path) -> None:
         ({"env_kwargs": {"world": "procedural"}}, "world must be 'mp3d', .* result files .*, got 'procedural'"),
         ({"env_kwargs": {}}, "got 'procedural'"),
         ({"eval_kwargs": {"world": "procedural"}}, "got 'procedural'"),
+        ({"eval_kwargs": {"world": "mp3d", "legs": 2}}, "legs must be 1 or None, as in .* result files, got 2"),
         ({"env": "memenvs/Darkroom-v0"}, r"env must be one of \['memenvs/VLN-R2R-v0', .*\], got 'memenvs/Darkroom-v0'"),
     ):
         with pytest.raises(ValueError, match=message):

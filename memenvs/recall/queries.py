@@ -19,8 +19,8 @@ from memenvs.recall.pools import ColorPool, ViewPool
 from memenvs.recall.turns import NUM_HEADINGS, NUM_PLACES, QUERY_HEADINGS
 from memenvs.recall.view_recall import PANORAMA_HEADINGS
 
-TOUR_VIEWS: dict[Split, int] = {"train": 25_600, "validation": 6_400, "test": 12_800}
-"""Views of tours of ColorRecall that are drawn for each split: 64, 16 and 32 tours of 400 steps."""
+TOURS: dict[Split, int] = {"train": 256, "validation": 64, "test": 128}
+"""Tours of ColorRecall that are drawn for each split. An agent learns few of them by heart."""
 POSITIONS: dict[Split, int] = {"train": 400, "validation": 100, "test": 200}
 """Positions of ViewRecall that are drawn for each split, 40 views each."""
 
@@ -129,8 +129,7 @@ class ViewQueries(PictureTask):
 @cache
 def _tours(config: ColorRecallConfig, split: Split) -> tuple[ColorPool, np.ndarray]:
     """Make the pool, and its views as rows."""
-    tours = max(1, TOUR_VIEWS[split] // sum(config.steps))
-    pool = ColorPool(config, tours=tours, seed=SPLITS.index(split))
+    pool = ColorPool(config, tours=TOURS[split], seed=SPLITS.index(split))
     return pool, pool.images.reshape(-1, *pool.images.shape[2:])
 
 

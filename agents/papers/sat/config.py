@@ -239,6 +239,9 @@ class PictureModelConfig(ModelConfig):
             tasks with moves; 0 for memories that read one after the other. It is trained together with the answer. The
             model must find the place of the start, add the moves, and read there; the answer alone teaches none of the
             three by itself.
+        compares: Whether the head is given how what was read differs from the query, and the layers start by copying
+            what they read. For tasks whose query is a picture and whose answer is a class, if what has changed since
+            then is the answer; with `initialisation` "calibrated".
         flat_layers: First layers that read all tokens at once though the others read chunks; 0 to `place_layers`. For
             memories that read chunks. The place of the start is known by its picture alone, and the mean of a chunk
             hides it.
@@ -248,6 +251,7 @@ class PictureModelConfig(ModelConfig):
     move_query: MoveQuery = "displacement"
     convolutions: Convolutions = "learned"
     place_layers: int = 0
+    compares: bool = False
     flat_layers: int = 0
     chunk: int = 8
 
@@ -264,6 +268,11 @@ class PictureModelConfig(ModelConfig):
             raise ValueError(
                 f"flat_layers must be at most place_layers ({self.place_layers}) with a memory that reads chunks, and "
                 f"0 with others, got {self.flat_layers}"
+            )
+        if self.compares and (self.initialisation != "calibrated" or self.reads_in_turn):
+            raise ValueError(
+                "compares must be False with initialisation 'release' and with a memory that reads in turn, "
+                f"got True with {self.initialisation!r} and {self.memory!r}"
             )
         if self.initialisation != "calibrated" and self.convolutions == "components":
             raise ValueError(

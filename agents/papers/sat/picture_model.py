@@ -77,6 +77,8 @@ class PictureModel(QueryModel[PictureModelConfig]):
             raise ValueError(f"memory must be one without moves in a task that has none, got {config.memory!r}")
         if config.place_layers and task.move_vectors is None:
             raise ValueError(f"place_layers must be 0 in a task without moves, got {config.place_layers}")
+        if config.compares and (not task.classes or task.query_dim or task.move_vectors is not None):
+            raise ValueError("compares must be False in a task whose query is no picture or whose answer is no class")
         if config.move_query == "displacement" and task.move_vectors is not None and task.columns is None:
             raise ValueError("move_query must be 'moves' in a task whose places are no grid, got 'displacement'")
         dim, calibrated = config.dim, config.initialisation == "calibrated"
@@ -162,6 +164,8 @@ class PictureModel(QueryModel[PictureModelConfig]):
         if isinstance(self.reader, StepReader):
             return
         self.reader.sharpen(SHARPNESS, keys_like_queries=True, within_chunks=True)
+        if self.config.compares:
+            self.reader.start_by_copying(slice(None))
         if self.has_fixed_codes:
             reading = slice(self.config.place_layers, None)
             self.reader.start_by_copying(reading)
@@ -201,6 +205,8 @@ class PictureModel(QueryModel[PictureModelConfig]):
         read = self.reader(query, tokens, chunks, top_k, layers=slice(split, None))  # (B, Q, D)
         if self.has_fixed_codes:
             read = read - query  # the decoder knows codes of patches, not queries
+        elif self.config.compares:
+            read = read - 2 * query  # the layers add what they read to the query
         return self._prediction(batch, read, places)
 
     def _prediction(self, batch: QueryBatch, read: Tensor, places: Tensor | None) -> Prediction:

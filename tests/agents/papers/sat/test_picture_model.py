@@ -116,6 +116,22 @@ def test_answers_and_gradients_are_those_of_the_equations() -> None:
                 torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-5)
 
 
+def test_a_model_that_compares_starts_with_what_differs_between_memory_and_query() -> None:
+    """With one step in memory all attention is on it, so that at the start the head gets that step less the query."""
+    torch.manual_seed(0)
+    model = PictureModel(RandomPictures(classes=4), **SMALL, memory="sat-fifo", capacity=1, compares=True)
+    batch = model.task.sample_batch(B, np.random.default_rng(0))
+    inputs = model.reader_inputs(batch)
+    assert inputs.tokens.values is not None and batch.query_rows is not None
+    (query,) = model.encode(batch, [batch.query_rows])
+    torch.testing.assert_close(model(batch), model.head(inputs.tokens.values[:, 0] - query))
+    with pytest.raises(ValueError, match="compares must be False in a task whose query is no picture or whose answer"):
+        PictureModel(RandomPictures(), **SMALL, compares=True)
+    for settings in ({"initialisation": "release"}, {"memory": "lstm"}):
+        with pytest.raises(ValueError, match="compares must be False with initialisation 'release' and with"):
+            PictureModel(RandomPictures(classes=4), **{**SMALL, **settings}, compares=True)
+
+
 def test_a_model_has_the_published_number_of_weights() -> None:
     model = PictureModel(RandomPictures(), move_query="moves")
     assert sum(parameter.numel() for parameter in model.parameters()) == 877_091

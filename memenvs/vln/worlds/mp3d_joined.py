@@ -14,7 +14,7 @@ from memenvs.vln.graph import Graphs
 from memenvs.vln.metrics import RADIUS
 from memenvs.vln.worlds.base import VLNEpisode
 from memenvs.vln.worlds.mp3d import R2R_MAX_TOKENS, Mp3dGraphWorld, load_r2r, r2r_training_texts
-from memenvs.vln.worlds.mp3d_graphs import FOLDER
+from memenvs.vln.worlds.mp3d_graphs import FOLDER, Scan
 
 
 class JoinedGraphWorld(Mp3dGraphWorld):
@@ -37,7 +37,8 @@ class JoinedGraphWorld(Mp3dGraphWorld):
     def __init__(self, world: Mp3dGraphWorld, legs: int) -> None:
         self._world = world
         self._texts: list[range] = []  # of each path, numbers of its episodes in `world`
-        scans, chains = [], [np.empty((0, legs), np.int64)]  # houses with such paths, and numbers of the paths
+        scans: list[Scan] = []  # of houses with such paths
+        chains = [np.empty((0, legs), np.int64)]  # numbers of the paths that are joined
         self._house: dict[int, int] = {}  # number of a house in `world` -> here
         self._first_chain = [0]  # of each house
         for house, graph in enumerate(world.graphs):

@@ -139,6 +139,19 @@ def test_oracle_follows_the_shortest_path_and_stops(make):
         assert (info["ne"], info["sr"], info["spl"]) == (0, 1, 1)
 
 
+def test_a_limited_number_of_episodes_is_kept_prepared(make, monkeypatch):
+    """An episode that is no longer kept is prepared anew, here to draw its map."""
+    monkeypatch.setattr("memenvs.vln.env.MAX_PREPARED", 2)
+    env = make(render_mode="rgb_array")
+    task = env.unwrapped.task
+    for number, kept in ((0, [0]), (2, [0, 2]), (0, [0, 2]), (1, [2, 1])):
+        env.reset(options={"episode_number": number})
+        assert list(task._prepared) == kept
+    frame = env.render()
+    task._prepared.clear()
+    assert (env.render() == frame).all()
+
+
 def test_history_selects_the_part_of_the_dialogue(make):
     for settings, text in (
         ({}, "[NAV] Where now? [ORA] Go north. [NAV] And here? [ORA] Straight on. [TAR] lamp"),

@@ -132,7 +132,7 @@ def test_ballets_ask_for_dancers_that_the_strategy_of_the_task_keeps(monkeypatch
 
 
 def test_the_first_view_of_a_tour_has_the_square_and_the_query_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(recall_queries.TOUR_VIEWS, "train", 119)  # one tour, and not quite another
+    monkeypatch.setitem(recall_queries.TOURS, "train", 1)
     recall_queries._tours.cache_clear()
     task = make_query_task("memenvs/ColorRecall-v0", {"steps": [30, 30], "capacity": 30})
     batch = task.sample_batch(4, rng())
@@ -168,7 +168,7 @@ def test_each_split_has_views_of_its_own_and_all_are_drawn(monkeypatch: pytest.M
     """Training uses seed 0, validation 1, evaluation 2; episodes, places and answers are those of the pool."""
     for module, name, counts in (
         (ballet3d_queries, "BALLETS", (3, 2, 4)),
-        (recall_queries, "TOUR_VIEWS", (12, 8, 16)),
+        (recall_queries, "TOURS", (3, 2, 4)),
         (recall_queries, "POSITIONS", (3, 2, 4)),
     ):
         monkeypatch.setattr(module, name, dict(zip(SPLITS, counts, strict=True)))
@@ -224,7 +224,7 @@ def test_each_environment_has_its_task_and_sizes(monkeypatch: pytest.MonkeyPatch
         task = make_query_task(f"memenvs/{name}-v0", kwargs)
         grid = task.n_places, task.columns, task.n_regions
         assert (type(task), task.steps, task.capacity, *grid, len(task.tasks), task.answers, task.classes) == sizes
-    monkeypatch.setitem(recall_queries.TOUR_VIEWS, "train", 7 * 5)
+    monkeypatch.setitem(recall_queries.TOURS, "train", 5)
     monkeypatch.setattr("memenvs.recall.env.RecallHomes.max_rooms", None)  # as in worlds that do not bound it
     recall_queries._tours.cache_clear()
     config = ColorRecallConfig(**colour)

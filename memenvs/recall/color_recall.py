@@ -70,9 +70,8 @@ class ColorRecall(Recall):
 
     Batches:
         `make_query_task("memenvs/ColorRecall-v0", {})` of `memenvs.query_task` draws the images of 256 tours once
-        (`memenvs.recall.pools.ColorPool`), for supervised learning. They take 2.2 GB, those of validation
-        0.5 GB and of the test 1.1 GB. Any tour goes with any square, so
-        that they make 9 million episodes.
+        (`memenvs.recall.pools.ColorPool`), for supervised learning. They take 2.2 GB, those of
+        validation 0.5 GB and of the test 1.1 GB. Any tour goes with any square, so that they make 9 million episodes.
 
     Source:
         Cho, Yoon and Ahn, "Spatially-Aware Transformer for Embodied Agents", ICLR 2024 (arXiv:2402.15160), appendix

@@ -20,7 +20,7 @@ from memenvs.recall.turns import NUM_HEADINGS, NUM_PLACES, QUERY_HEADINGS
 from memenvs.recall.view_recall import PANORAMA_HEADINGS
 
 TOURS: dict[Split, int] = {"train": 256, "validation": 64, "test": 128}
-"""Tours of ColorRecall that are drawn for each split. An agent learns few of them by heart."""
+"""Tours of ColorRecall that are drawn for each split. With more of them an agent sees more in others."""
 POSITIONS: dict[Split, int] = {"train": 400, "validation": 100, "test": 200}
 """Positions of ViewRecall that are drawn for each split, 40 views each."""
 

@@ -12,7 +12,18 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.report import COLOURS
 from memenvs.agents.experiments.statistics import format_percent, mean_and_margin
 from memenvs.agents.papers.mtvm.policy import MTVMPolicy
-from memenvs.agents.study import Played, Rows, Study, Table, changed, find_studies, grid, load_study, play_trials
+from memenvs.agents.study import (
+    EVALUATION,
+    Played,
+    Rows,
+    Study,
+    Table,
+    changed,
+    find_studies,
+    grid,
+    load_study,
+    play_trials,
+)
 
 R2R, R4R = "r2r", "r4r"
 TASKS = {R2R: "R2R", R4R: "R4R"}
@@ -35,6 +46,7 @@ LONGER: dict[str, Any] = {
     "imitation.imitation_updates": UPDATES // 2,
 }
 RANDOM = "random-bank"
+THREE = "three_paths"
 #: Method -> changes of `BASE`.
 METHODS: dict[str, dict[str, Any]] = {
     "all": {},
@@ -49,6 +61,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "consistency": {"imitation.text_consistency": 30.0, "imitation.cross_consistency": 10.0},
     # the paper adds the actor-critic from the first update on, to a network that PREVALENT has trained
     "a2c": {"imitation.imitation_updates": UPDATES // 2, "imitation.imitation_weight": 0.2},
+    # as many episodes as `a2c`, which plays 700 batches with the teacher and 350 with its own actions
+    "longer": {"total_steps": UPDATES * 3 // 2, "imitation.imitation_updates": UPDATES * 3 // 2},
     RANDOM: {"imitation.random_bank": LONGEST},
 }
 #: Methods of R4R, each of which begins with its own weights of R2R.
@@ -65,6 +79,7 @@ AGENTS = {
     "no-language": "all actions, does not read",
     "consistency": "all actions, with the consistency loss",
     "a2c": "all actions, imitation and A2C",
+    "longer": "all actions, 1.5 times the updates",
     RANDOM: "all actions, trained with random sizes",
 }
 #: Column -> metric; success needs the places where the paths of R4R meet, and SDTW weighs it by nDTW.
@@ -80,6 +95,8 @@ PAIRS = (
     ("all", "no-language"),
     ("consistency", "all"),
     ("a2c", "all"),
+    ("longer", "all"),
+    ("a2c", "longer"),
     (RANDOM, "all"),
 )
 #: Actions in the bank -> name of this memory, and the network that was trained with it alone.
@@ -115,17 +132,16 @@ def play_banks(played: Played) -> dict[str, Any] | None:
     return scores
 
 
-def scores_by_seed(rows: Rows, task: str, method: str, metric: str) -> dict[int, float]:
-    """Seed -> score of a method."""
-    return {
-        row["seed"]: row["evaluations"]["evaluation"]["agent"]["metrics"][metric]["mean"][0]
-        for row in rows.of(task, method)
-    }
+def play_three_paths(played: Played) -> dict[str, Any] | None:
+    """Scores in episodes of three paths, of agents that learned from two."""
+    if played.task != R4R:
+        return None
+    return play_trials(played, eval_kwargs={**played.config.eval_kwargs, "legs": 3}, eval_steps=45)
 
 
-def scores_of(rows: Rows, task: str, method: str, metric: str) -> np.ndarray:
+def scores_of(rows: Rows, task: str, method: str, metric: str, evaluation: str = EVALUATION) -> np.ndarray:
     """Scores, float64, (seeds,)."""
-    return np.array(list(scores_by_seed(rows, task, method, metric).values()), np.float64)
+    return rows.means(task, method, metric, evaluation).reshape(-1)
 
 
 def scores_of_bank(rows: Rows, task: str, size: str, metric: str) -> np.ndarray:
@@ -136,7 +152,10 @@ def scores_of_bank(rows: Rows, task: str, size: str, metric: str) -> np.ndarray:
 
 def differences(rows: Rows, task: str, first: str, second: str, metric: str) -> np.ndarray:
     """First score less the second, of the seeds that both have; float64, (seeds,)."""
-    ahead, behind = (scores_by_seed(rows, task, method, metric) for method in (first, second))
+    ahead, behind = (
+        dict(zip([row["seed"] for row in rows.of(task, name)], scores_of(rows, task, name, metric), strict=True))
+        for name in (first, second)
+    )
     return np.array([ahead[seed] - behind[seed] for seed in ahead if seed in behind], np.float64)
 
 
@@ -146,7 +165,7 @@ def cells(samples: list[np.ndarray]) -> list[str]:
 
 
 def make_tables(rows: Rows) -> list[Table]:
-    """Scores of each agent; differences by seed; one network with several sizes."""
+    """Scores of each agent; differences by seed; one network with several sizes; three paths."""
     columns = [(task, metric) for task in TASKS for metric in COLUMNS.values()]
     lines = []
     for method, name in AGENTS.items():
@@ -166,18 +185,24 @@ def make_tables(rows: Rows) -> list[Table]:
     lines = []
     if rows.results(R2R, RANDOM, "banks"):
         for size, (name, method) in BANKS.items():
-            both = [(scores_of_bank(rows, task, size, "sr"), scores_of(rows, task, method, "sr")) for task in TASKS]
+            both = [(scores_of_bank(rows, task, size, "sdtw"), scores_of(rows, task, method, "sdtw")) for task in TASKS]
             lines.append([name, *cells([scores for pair in both for scores in pair])])
-        both = [(scores_of(rows, task, RANDOM, "sr"), scores_of(rows, task, "all", "sr")) for task in TASKS]
+        both = [(scores_of(rows, task, RANDOM, "sdtw"), scores_of(rows, task, "all", "sdtw")) for task in TASKS]
         lines.append(["all actions", *cells([scores for pair in both for scores in pair])])
     ways = ("one network for all sizes", "a network for each")
-    header = ["plays with", *(f"{way}: success %, {task}" for task in TASKS.values() for way in ways)]
+    header = ["plays with", *(f"{way}: SDTW %, {task}" for task in TASKS.values() for way in ways)]
     banks = Table("One network for all sizes of the bank", header, lines)
-    return [table for table in (agents, pairs, banks) if table.lines]
+    lines = []
+    for method in LONG_METHODS:
+        scores = [scores_of(rows, R4R, method, metric, THREE) for metric in COLUMNS.values()]
+        if any(map(len, scores)):
+            lines.append([AGENTS[method], *cells(scores)])
+    three = Table("Three paths, of agents that learned from two", ["remembers", *COLUMNS], lines)
+    return [table for table in (agents, pairs, banks, three) if table.lines]
 
 
 def draw(rows: Rows) -> Figure | None:
-    """Success by the number of remembered actions, in R2R and R4R; None where a run is missing."""
+    """SDTW by the number of remembered actions, in R2R and R4R; None where a run is missing."""
     sizes = [name for name, _ in BANKS.values()] + ["all actions"]
     actions = dict(enumerate([method for _, method in BANKS.values()] + ["all"]))
     views = {0: "none", 2: "last3-observations", 3: "observations"}
@@ -185,12 +210,12 @@ def draw(rows: Rows) -> Figure | None:
     for axes, (task, title) in zip(figure.subplots(1, len(TASKS)), TASKS.items(), strict=True):
         own = {
             f"{what}, a network for each": {
-                at: scores_of(rows, task, method, "sr") for at, method in methods.items() if method in CONFIGS[task]
+                at: scores_of(rows, task, method, "sdtw") for at, method in methods.items() if method in CONFIGS[task]
             }
             for what, methods in (("actions", actions), ("views", views))
         }
-        shared = {at: scores_of_bank(rows, task, size, "sr") for at, size in enumerate(BANKS)}
-        lines = own | {"actions, one network for all": shared | {3: scores_of(rows, task, RANDOM, "sr")}}
+        shared = {at: scores_of_bank(rows, task, size, "sdtw") for at, size in enumerate(BANKS)}
+        lines = own | {"actions, one network for all": shared | {3: scores_of(rows, task, RANDOM, "sdtw")}}
         if not all(len(scores) for line in lines.values() for scores in line.values()):
             return None
         for k, (name, line) in enumerate(lines.items()):
@@ -204,9 +229,9 @@ def draw(rows: Rows) -> Figure | None:
         axes.tick_params(labelsize=12)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
-    figure.axes[0].set_ylabel("success, %", fontsize=14)
+    figure.axes[0].set_ylabel("SDTW, %", fontsize=14)
     figure.axes[0].legend(frameon=False, fontsize=11, loc="lower right")
-    figure.supxlabel("what the agent remembers of its actions", fontsize=14)
+    figure.supxlabel("what the agent remembers", fontsize=14)
     return figure
 
 
@@ -218,7 +243,7 @@ def shorten(config: RunConfig) -> RunConfig:
 STUDY = Study(
     title="MTVM's memory and losses on the texts and graphs of R2R and R4R",
     configs=CONFIGS,
-    evaluations={"evaluation": play_trials, "banks": play_banks},
+    evaluations={EVALUATION: play_trials, "banks": play_banks, THREE: play_three_paths},
     tables=make_tables,
     figures={"vln_text": draw},
     smoke=shorten,

@@ -18,7 +18,7 @@ ENVS, REPLAY, COLLECTIONS = 8, 96, 40
 
 
 def steps_of(collections: int) -> int:
-    """Environment steps that fill the replay, and then of so many collections, each with 50 updates."""
+    """Environment steps that fill the replay and then of N collections, each with 50 updates."""
     return (REPLAY // ENVS + collections) * ENVS * STEPS
 
 
@@ -39,7 +39,7 @@ PICTURES: dict[str, Any] = {"env_kwargs.obs_mode": "frames", "env_kwargs.image_s
 
 
 def configs(task: str) -> dict[str, RunConfig]:
-    """Settings of both stages in a task; in Coverage also of longer runs and of those without an input."""
+    """Settings of both stages in a task; in Coverage also of longer runs and ablations."""
     short = SHORT.configs[COVERAGE if task == IMAGES else task]
     pictures = {**PICTURES, "encoder_from": f"{task}-encoder-{{seed}}"} if task == IMAGES else {}
 

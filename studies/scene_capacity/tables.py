@@ -76,7 +76,7 @@ def leads_of(rows: Rows, task: str, method: str, base: str) -> np.ndarray:
 
 
 def make_tables(rows: Rows) -> list[Table]:
-    """Scores by agent, leads over four steps; Coverage without an input, and after twice as many updates."""
+    """Scores by agent, leads over four steps, ablations and longer runs in Coverage."""
     tasks = [task for task in TASKS if rows.methods(task)]
     columns = [TASKS[task].column for task in tasks]
     scores = [[name, *(cell(task, means_of(rows, task, agent)) for task in tasks)] for agent, name in AGENTS.items()]
